@@ -1,9 +1,9 @@
 """Federated PCA, factorisation and representation learning, with a ledger of all traffic.
 
 The public names are `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`,
-`FedcoreError` and `ConvergenceWarning`. Python imports each public name only at its first use, so
-the command line starts quickly. `scipy.sparse` and `scipy.special` add warning filters when they
-are imported. Importing fedcore imports both, so later calls of fedcore add no filters.
+`FedcoreError` and `ConvergenceWarning`. A module is imported only when its public name is first
+used, so the command line starts quickly. `scipy.sparse` and `scipy.special` add warning filters
+when they are imported. Importing fedcore imports both, so later calls of fedcore add no filters.
 
 Each module imports only from modules further down in this list:
 
@@ -11,9 +11,9 @@ Each module imports only from modules further down in this list:
   pages.
 - ``cli`` is the command line.
 - ``testing`` checks algorithms that users write.
-- ``reports`` shows recorded runs as text and figures.
-- ``experiments`` repeats runs on generated, downloaded or users' data. ``estimators`` contains the
-  estimator `FederatedPCA`.
+- ``reports`` shows the records of runs as text and figures.
+- ``experiments`` runs methods several times on generated, downloaded or users' data. ``estimators``
+  contains the estimator `FederatedPCA`.
 - ``audits`` attacks runs to find what a server learns about the clients' data.
 - ``user_runs`` contains `fedcore.run`, which checks the user's arguments and shows progress.
 - ``history`` stores the records of repeated runs in an HDF5 file, and plots them.
@@ -22,13 +22,13 @@ Each module imports only from modules further down in this list:
 - ``deep`` trains networks with PyTorch, and no other package imports PyTorch.
 - ``parts`` contains code that several methods share. ``recorder`` records a row of numbers for each
   iterate of a run.
-- ``federation`` implements the protocol, the ledger and the clients. ``snapshots`` keeps chosen
+- ``federation`` implements the protocol, the ledger and the clients. ``snapshots`` stores chosen
   iterates. ``stop_rules`` decides when a run ends.
 - ``privacy`` computes privacy losses. ``metrics`` measures the quality of iterates. ``generators``
   generates synthetic data. ``datasets`` reads real data.
-- ``problems`` contains the clients' samples and the exact answer. ``iterates`` defines the results
-  that algorithms report after their steps. ``plugins`` finds plug-ins.
-- ``rowspace`` represents matrices with many rows by few coordinates. ``user_tables`` reads users'
+- ``problems`` contains classes for the clients' samples and the exact answer. ``iterates`` defines
+  the results that algorithms report after their steps. ``plugins`` finds plug-ins.
+- ``rowspace`` represents matrices with many rows by a few coordinates. ``user_tables`` reads users'
   files and data frames.
 - ``arrays`` checks users' arrays. ``linalg`` does linear algebra. ``seeds`` derives random streams.
   ``files`` writes files. ``validation`` checks parameters.

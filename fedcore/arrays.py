@@ -25,7 +25,8 @@ def as_array(given: Any, who: str) -> np.ndarray:
     ------
     InputError
         Raised for an object that is not a list or array, such as a string, a set or a generator.
-        Raised for sparse, masked or labelled data, because an array would lose this structure.
+        Raised also for sparse, masked or labelled data, because a NumPy array would lose the zeros'
+        positions, the mask or the labels.
     """
     if np.ma.is_masked(given):
         raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
@@ -123,7 +124,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Return a value's description for error messages: a string's text, or an object's class."""
+    """Describe a value for error messages: a string by its text, another object by its class."""
     if isinstance(value, str):
         return f"the text {value!r}"
     kind = type(value)
@@ -203,10 +204,10 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
 
 
 def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
-    """Check one matrix, ignore its column names, and return it as floats or `SparseRows`.
+    """Check one matrix and return it as a float array or `SparseRows`; ignore its column names.
 
-    Error messages call the matrix `who`. A dense result has the columns that `order` lists by
-    number, in that order. `order` does not change a sparse matrix.
+    Error messages call the matrix `who`. If `order` is given and the matrix is dense, the result
+    has the columns with these numbers, in this order.
     """
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
@@ -248,7 +249,7 @@ def is_checked(matrix: Any) -> bool:
 
 
 def require_same_form(checked: Sequence[Any]) -> None:
-    """Require that the last matrix has the width and the form (sparse or dense) of the first."""
+    """Require that the last matrix is as wide as the first, and is sparse only if the first is."""
     first, last, i = checked[0], checked[-1], len(checked) - 1
     if isinstance(first, SparseRows) != isinstance(last, SparseRows):
         forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]

@@ -80,13 +80,15 @@ class FedcoreError(Exception):
     Attributes
     ----------
     file, client, row, column : object
-        Place of the error in the data, or None if the place is unknown. Rows are numbered from 0.
+        File, client, row and column in which the error was found; None if unknown. Rows are
+        numbered from 0.
     number : int or None
         Number of the client.
     advice : tuple of Advice
         Alternative ways to avoid the error; one of them is enough.
     parts : tuple
-        Single faults that the error summarises, such as one for each column that is not a feature.
+        Single faults that the message summarises, such as a fault for each column that is not a
+        feature.
     """
 
     def __init__(
@@ -104,9 +106,10 @@ class FedcoreError(Exception):
 
 
 def format_error(error: FedcoreError, command: bool = False) -> str:
-    """Return an error's message on one line, with advice for the command line or for Python.
+    """Return an error's message, with its advice, on one line.
 
-    If a message is very long, its middle is cut out. The advice is never cut.
+    The advice is worded for the command line if `command` is true, else for Python. If a message is
+    very long, its middle is cut out. The advice is never cut.
     """
     ways = ", or ".join(one.format(command) for one in error.advice)
     text = ": ".join(filter(None, map(str, error.args)))
@@ -152,7 +155,7 @@ class ConvergenceWarning(UserWarning):
 
 
 class ColumnWarning(UserWarning):
-    """Some columns of a data frame may not be measurements, or some rows may not be samples.
+    """Some columns of a data frame seem to be no measurements, or some rows no samples.
 
     Attributes
     ----------
@@ -189,7 +192,7 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def unwanted(*categories: type[Warning]) -> Iterator[None]:
-    """Inside this context, suppress fedcore's own warnings of these categories in this thread."""
+    """Suppress fedcore's own warnings of these categories in this thread, in a ``with`` block."""
     before = _UNWANTED.set(categories)
     try:
         yield
@@ -198,7 +201,7 @@ def unwanted(*categories: type[Warning]) -> Iterator[None]:
 
 
 def too_large(error: BaseException) -> str | None:
-    """Return the error's message if memory is short or a size is too large; else return None."""
+    """Return the message of an error caused by lack of memory or by a too large size, else None."""
     if isinstance(error, MemoryError):
         return str(error) or "no memory is left"
     # NumPy's words for sizes beyond 64 bits, and Python's; other overflows are of arithmetic.
@@ -208,7 +211,7 @@ def too_large(error: BaseException) -> str | None:
 
 
 def last_line(error: BaseException, file: str | None) -> traceback.FrameSummary | None:
-    """Return the last entry for `file` in the error's traceback, or None without such an entry."""
+    """Return the last entry of the error's traceback that is in `file`; None if there is none."""
     lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
     return lines[-1] if lines else None
 
@@ -217,10 +220,10 @@ def last_line(error: BaseException, file: str | None) -> traceback.FrameSummary 
 def foreign_errors(what: str, others: bool, file: str | None = None) -> Iterator[None]:
     """Turn an error in another package's code into an `InputError` that names file and line.
 
-    The error names the last line of `file` in the traceback, because `file` may itself call
-    fedcore. If the traceback has no line of `file`, the error names the traceback's last line. A
-    `FedcoreError` passes unchanged. If `others` is false, as for fedcore's own code, every error
-    passes unchanged.
+    The error names the traceback's last line that is in `file`; later lines may be in fedcore,
+    which the code in `file` may call. If no line of the traceback is in `file`, the error names the
+    last line. A `FedcoreError` passes unchanged. If `others` is false, as for fedcore's own code,
+    every error passes unchanged.
     """
     try:
         yield

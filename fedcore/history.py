@@ -1,8 +1,8 @@
 """Records of repeated runs of one algorithm on one problem, and their HDF5 file.
 
-A cell of an experiment combines one algorithm with one problem. The runs of a cell are called
-repeats. A run makes one record, a row of numbers, for each iterate. The file of a cell has these
-groups:
+A cell of an experiment combines one algorithm with one problem (client data with the exact answer).
+The runs of a cell are called repeats. A run makes one record, a row of numbers, for each iterate.
+The history file of a cell has these groups:
 
 - ``/history/<column>``, of shape (repeat, record), contains iteration, round, traffic, metrics and,
   in a private run, epsilon.
@@ -15,15 +15,16 @@ groups:
 - ``/final/<name>``, of shape (repeat, …), contains the arrays that the algorithm returned.
 - ``/reference/<name>`` contains the problem's exact answer.
 - ``/twin/<column>``, of shape (repeat, record), contains the columns of each repeat's twin. A twin
-  is a second run from a start changed by one rounding (`fedcore.experiments.twins`).
+  is a second run from a starting matrix changed by one rounding (`fedcore.experiments.twins`).
 
-The root has an HDF5 dimension scale for each dimension, and attributes that name the file's source.
-Every data set has the attributes ``units`` and ``long_name``, and ``_FillValue`` if values may be
-missing (`fedcore.files.history_schema`). The file ends with a checksum (`fedcore.files.hdf5`). In a
-private run, the attribute ``privacy`` of a data set (``released`` or ``not released``) says whether
-the privacy guarantee covers the data set. The guarantee does not cover metrics, because metrics are
-exact functions of the data. The file contains no run times. Equal runs write equal bytes if commit,
-CPU type, BLAS, number of BLAS threads and library versions are equal.
+The root of the file has an HDF5 dimension scale for each dimension, and attributes that describe
+the origin of the numbers. Every data set has the attributes ``units`` and ``long_name``, and
+``_FillValue`` if values may be missing (`fedcore.files.history_schema`). The file ends with a
+checksum (`fedcore.files.hdf5`). In a private run, the attribute ``privacy`` of a data set
+(``released`` or ``not released``) says whether the privacy guarantee covers the data set. The
+guarantee does not cover metrics, because metrics are exact functions of the data. The file contains
+no run times. Equal runs write equal bytes if commit, CPU type, BLAS, number of BLAS threads and
+library versions are equal.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenan
 class History:
     """Records of repeated runs of one algorithm on one problem, or of one `fedcore.run`.
 
-    Each parameter is also an attribute. ``history[name]`` is a column, and ``name in history``,
-    ``list(history)`` and ``len(history)`` treat the history as a mapping of its columns.
+    Each parameter is also an attribute. ``history[name]`` is a column of recorded numbers, and
+    ``name in history``, ``list(history)`` and ``len(history)`` treat the history as a mapping of
+    its columns.
 
     Parameters
     ----------
@@ -71,14 +73,14 @@ class History:
     final : dict of str to ndarray of shape (repeats, …)
         Arrays that the algorithm returned.
     iterates : dict of str to ndarray
-        Kept iterates. ``iteration`` and ``record_number`` have shape (repeats, snapshots).
+        Stored iterates. ``iteration`` and ``record_number`` have shape (repeats, snapshots).
         ``shared`` is the server's matrix, of shape (repeats, snapshots, d, r), or the p parameters
         of the server's network, of shape (repeats, snapshots, p). The arrays may have fewer repeats
         than `columns`, because `fedcore.snapshots` limits their size. The entry
         ``about["iterates"]["left_out"]`` counts the repeats, snapshots and clients that were left
         out.
     reference : dict of str to ndarray
-        Known arrays of the exact answer, such as the singular values of the samples.
+        Arrays of the exact answer, as far as known, such as the singular values of the samples.
     about : dict
         Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
     units : dict of str to (str, str)
@@ -89,7 +91,7 @@ class History:
     twin : dict of str to ndarray of shape (repeats, records)
         Columns of second runs from a start changed by one rounding, or an empty dict.
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
-        Each client's values of the metrics that are means over the clients, padded with NaN.
+        For metrics that are means over the clients, the value of each client, padded with NaN.
     seconds : ndarray of shape (repeats, records), optional
         CPU seconds of a run until each record, without the time of recording. The function
         `save_seconds` writes them to a separate table.
@@ -151,7 +153,7 @@ class History:
         final : mapping of str to object
             Results of the algorithm; the history keeps only the arrays among them.
         units : mapping of str to (str, str)
-            Units and description of each column, as `units_of` returns them.
+            Units and description of each column, by the column's name, as `units_of` returns them.
         reference : mapping of str to ndarray, optional
         about : mapping, optional
             Attributes `reference` and `about` of the history.
@@ -263,7 +265,7 @@ class History:
 
     @property
     def twins(self) -> History | None:
-        """Return a history of the second runs in `twin`, or None if there are none."""
+        """Return a history of the second runs, made from `twin`, or None if `twin` is empty."""
         if not self.twin:
             return None
         released = None if self.released is None else frozenset[str]()
@@ -274,7 +276,7 @@ class History:
 
     @property
     def protected(self) -> list[str]:
-        """Return the keys of ``about["problem"]`` whose values are not public in a private run."""
+        """Return the keys of ``about["problem"]`` whose values a private run must keep secret."""
         if self.released is None:
             raise InputError("this history is not of a private run, so no guarantee protects it")
         facts, relation = self.about["problem"], self.about["privacy"]["neighbours"]
@@ -282,7 +284,7 @@ class History:
         return sorted(facts.keys() - _PUBLIC - fixed)
 
     def released_alone(self) -> History:
-        """Return a history with only the public facts and the released values of a private run.
+        """Return a copy of a private run's history that has only public facts and released values.
 
         Returns
         -------
@@ -314,10 +316,10 @@ class History:
 
     @property
     def copies(self) -> list[int]:
-        """Return the indices of repeats that equal an earlier one in all columns and final arrays.
+        """Return the indices of repeats that have the columns and final arrays of an earlier one.
 
-        The list omits repeats whose final arrays are not finite, because such runs end early and
-        may be equal by chance.
+        The list omits repeats whose final arrays contain NaN or infinity, because such runs end
+        early and may be equal by chance.
         """
         seen: set[tuple[bytes, ...]] = set()
         copies = []
@@ -538,7 +540,7 @@ class History:
         return pandas.DataFrame(self._records())
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write the rows of `to_frame` as a table for R, Excel and other programs.
+        """Write all records, the rows of `to_frame`, as a table for R, Excel and other programs.
 
         Numbers keep all their digits. To share the table of a private run, write it by
         ``released_alone().export(path)``.
@@ -682,7 +684,7 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
 def units_of(
     metrics: Iterable[Metric], counts: Mapping[str, tuple[str, str]] | None = None
 ) -> dict[str, tuple[str, str]]:
-    """Return units and description of the columns of every run, of `counts` and of `metrics`."""
+    """Return (units, description) by column name, for `COLUMNS`, `counts` and `metrics`."""
     return COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
 
 

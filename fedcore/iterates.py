@@ -1,4 +1,4 @@
-"""Iterates: the results that an algorithm reports after its steps, and that metrics measure.
+"""Iterates: the results that an algorithm reports while it runs, and that metrics evaluate.
 
 In a factorisation S ≈ U Vᵀ, each client i keeps its rows Uᵢ of U. The excess of U is the loss of U
 minus the smallest loss for the same V. With V = Q R (Q orthonormal), the loss has two terms,
@@ -24,7 +24,7 @@ from fedcore.rowspace import Block, inside
 
 
 class Factors(Protocol):
-    """Factors of the samples S ≈ U Vᵀ; each algorithm chooses how it stores U."""
+    """Factors of the samples S ≈ U Vᵀ; each algorithm chooses how to store U."""
 
     V: np.ndarray
 
@@ -76,7 +76,7 @@ class SpectralFactors:
     """Factors that store V and, in place of U, how far U is from Û, the best U for V.
 
     The difference U − Û satisfies ``(U − Û) T = E₀ diag(remaining)``. The columns of T are the
-    eigenvectors of VᵀV, and E₀ is ``(U − Û) T`` at the start.
+    eigenvectors of VᵀV, and E₀ is ``(U − Û) T`` at the start of the run.
 
     Attributes
     ----------
@@ -129,12 +129,13 @@ class Iterate:
         Matrix that maps a new client's samples to the features of its regression, by default the
         shared matrix.
     target : int, optional
-        Number of leading directions to find, by default the number of columns of the shared matrix.
+        Number of leading directions that the algorithm is to find, by default the number of columns
+        of the shared matrix.
     local : sequence of ndarray of shape (d, r)
-        Aligned bases of the clients, before the server combines them.
+        Bases of the clients, aligned with each other, before the server combines them.
     clients : callable, optional
         Function ``() -> {name: one array for each client}`` that reads the clients' arrays without
-        charging the ledger. A history can store these arrays.
+        charging the ledger. A `fedcore.History` can store these arrays.
     derived : dict
         Cached values; each key is the function that computed the value from this iterate.
     """

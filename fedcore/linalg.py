@@ -1,8 +1,8 @@
 """Linear algebra that several algorithms and metrics share.
 
 Every basis has orthonormal columns. In QR factorisations without pivoting, R has a non-negative
-diagonal, so that signs do not depend on LAPACK. Only `orth_householder` and `triangular_factor`
-keep LAPACK's signs.
+diagonal, so that signs do not depend on the LAPACK library. Only `orth_householder` and
+`triangular_factor` return the signs that LAPACK chooses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Packed = tuple[np.ndarray, np.ndarray]  # what geqrf returns: R above reflectors
 
 
 def _packed(matrix: np.ndarray) -> Packed:
-    """Return LAPACK's packed QR factorisation, 3 to 5 times as fast as SciPy for small bases."""
+    """Return LAPACK's packed QR factorisation, 3 to 5 times as fast as SciPy for small matrices."""
     matrix = np.asarray(matrix)  # which sparse samples refuse with a sentence
     matrix = matrix if matrix.dtype in _LAPACK else matrix.astype(np.float64)
     if not matrix.size:  # LAPACK refuses zero rows, and prints so
@@ -39,7 +39,7 @@ def _packed(matrix: np.ndarray) -> Packed:
 
 
 def _columns(found: Packed) -> np.ndarray:
-    """Return the thin factor Q of a packed QR factorisation."""
+    """Return the thin factor Q of a packed QR factorisation, the result of `_packed`."""
     packed, scales = found
     if not packed.size:
         return packed[:, :0]
@@ -54,7 +54,7 @@ def _signs(found: Packed) -> np.ndarray:
 
 
 def _triangle(found: Packed) -> np.ndarray:
-    """Return the triangular factor R of a packed QR factorisation."""
+    """Return the triangular factor R of a packed QR factorisation, the result of `_packed`."""
     packed, scales = found
     return np.triu(packed[: len(scales)])
 
@@ -140,11 +140,11 @@ def orth_householder(matrix: np.ndarray) -> np.ndarray:
 def column_space(v: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of range(`v`).
 
-    The rank k of `v` is counted after scaling its columns to length one. Short columns therefore do
-    not lower the rank. A singular value of the scaled matrix counts as zero if it is at most ``(2 +
-    r/2) eps``. Because QR rounds, a linearly dependent column can give a singular value of this
-    size. If `v` has full rank, the basis equals `orth(v)` up to rounding. If `v` has lower rank,
-    the basis comes from QR with pivoting.
+    The rank k of `v` is counted after scaling its columns to length one. A very short column
+    therefore still counts. A singular value of the scaled matrix counts as zero if it is at most
+    ``(2 + r/2) eps``. This tolerance is needed because QR rounds: a linearly dependent column can
+    give a singular value of this size. If `v` has full rank, the basis equals `orth(v)` up to
+    rounding. If `v` has lower rank, the basis comes from QR with pivoting.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def column_space(v: np.ndarray) -> np.ndarray:
 
 
 def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
-    """Count the directions of range(`v`) that rounding has spoiled.
+    """Count the directions of range(`v`) that rounding has spoiled (made inaccurate).
 
     Let s be a singular value of `v` with columns scaled to length one. Rounding rotates the
     direction of s by about ``eps / s`` (measured: 0.5 to 6 times this angle for sums over 500 to
@@ -184,7 +184,7 @@ def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
     Returns
     -------
     int
-        Number of spoiled directions, or r if `v` is not finite.
+        Number of spoiled directions, or r if `v` contains NaN or infinity.
     """
     if not np.isfinite(v).all():
         return v.shape[1]
@@ -202,8 +202,8 @@ class RangeBasis(NamedTuple):
 def range_basis(v: np.ndarray) -> RangeBasis:
     """Return the thin SVD of `v` without zero singular values.
 
-    Jacobi's method (LAPACK's xGEJSV) computes small singular values to full precision if they are
-    small because columns are short (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
+    Jacobi's method (LAPACK's xGEJSV) computes a small singular value to full precision if it is
+    small because some columns are short (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, i
 
 
 def _exponents(v: np.ndarray) -> np.ndarray:
-    """Return each column's e with ``2^(e−1) ≤ max |v| < 2^e``, or 0 for a zero column."""
+    """Return each column's exponent e with ``2^(e−1) ≤ max |v| < 2^e``, or 0 for a zero column."""
     return np.frexp(np.abs(v).max(axis=0))[1]
 
 
@@ -245,7 +245,7 @@ def _exponent(matrix: np.ndarray) -> int:
 
 
 def _unit_columns(matrix: np.ndarray) -> np.ndarray:
-    """Scale all columns except zero columns to length one."""
+    """Return the matrix with all columns scaled to length one, except zero columns."""
     lengths = np.linalg.norm(matrix, axis=0)
     return matrix / np.where(lengths > 0, lengths, 1)
 
@@ -298,8 +298,8 @@ def spectral_norm(matrix: np.ndarray) -> float:
     """Return ‖matrix‖₂ by Lanczos iterations, or by a dense SVD for a small matrix.
 
     A matrix with small or very large entries is first scaled by a power of two. Without this
-    scaling, squares could overflow or underflow, and ARPACK would accept every error below about
-    4e-11 (float32: 2e-5).
+    scaling, squares could overflow or underflow. Also, ARPACK (SciPy's Lanczos code) would accept
+    every error below about 4e-11 (float32: 2e-5).
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
 
 
 def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a (rows, columns) matrix with orthonormal columns from the Haar measure."""
+    """Draw a (rows, columns) matrix with orthonormal columns, uniformly (Haar measure)."""
     return orth(rng.standard_normal((rows, columns)))
 
 
@@ -410,7 +410,8 @@ def gram_matrix(blocks: Sequence[Any], dtype: np.dtype | None = None) -> np.ndar
 def upper_triangle(matrix: np.ndarray) -> np.ndarray:
     """Return the d (d + 1) / 2 entries on and above the diagonal, row by row.
 
-    Clients send symmetric matrices in this form. The inverse function is `from_upper_triangle`.
+    Clients send symmetric matrices in this form, to save traffic. The inverse function is
+    `from_upper_triangle`.
     """
     return matrix[_upper(len(matrix))]
 

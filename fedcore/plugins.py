@@ -1,7 +1,7 @@
-"""Registries of modules: the files of a package, and entry points of other packages.
+"""Registries, which list modules by name: a package's files, and other packages' entry points.
 
-A registered module is imported only when its name is requested. A broken module therefore does not
-disturb other modules.
+A registered module is imported only when its name is requested. A module that fails to import
+therefore does not affect other modules.
 """
 
 from __future__ import annotations

@@ -16,9 +16,10 @@ log = logging.getLogger("fedcore")
 
 
 class RoundsBar:
-    """Progress bar over the communication rounds of all repeats.
+    """Progress bar over the communication rounds of all repeats (runs).
 
-    Each recorded row is also logged at level INFO by the logger ``fedcore``.
+    For each row of numbers that a run records, the logger ``fedcore`` also logs a line at level
+    INFO.
 
     Parameters
     ----------
@@ -50,14 +51,14 @@ class RoundsBar:
         self._bar.close()
 
     def repeats(self, repeats: Iterable[int]) -> Iterator[int]:
-        """Yield the repeats, and close the bar after the last repeat."""
+        """Yield the numbers `repeats` of the runs, and close the bar after the last run."""
         with self:
             for number, repeat in enumerate(repeats):
                 self._before = number * self._rounds if self._rounds else self._bar.n
                 yield repeat
 
     def seen(self, row: Mapping[str, float]) -> None:
-        """Advance the bar to the round of a newly recorded row."""
+        """Advance the bar to the round in the newest row that a run has recorded."""
         self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
         done, total = self._before + row["round"], self._bar.total or "an unknown number"
         self._bar.update(done - self._bar.n)
@@ -78,9 +79,9 @@ class RoundsBar:
     def until(
         self, rule: Callable[[Mapping[str, float]], bool] | None
     ) -> Callable[[Mapping[str, float]], bool]:
-        """Return a stop rule that advances the bar at every row and then applies `rule`.
+        """Return a stop rule that advances the bar at every recorded row, and then applies `rule`.
 
-        In a private run, the bar reads only released columns.
+        In a private run, the bar reads only columns that the privacy guarantee covers.
         """
 
         def noticed(row: Mapping[str, float]) -> bool:
@@ -99,7 +100,7 @@ def complete_rounds(algorithm: Algorithm, settings: Any, shape: Shape) -> int | 
 
 
 def wanted(value: Any, name: str) -> bool:
-    """Return whether a flag, or a verbosity level as in scikit-learn, requests a progress bar.
+    """Return whether `value`, a flag or a verbosity level as in scikit-learn, requests a bar.
 
     Raises
     ------

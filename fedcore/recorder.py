@@ -1,4 +1,4 @@
-"""Record one row of numbers per iterate of a run, and decide when the run ends."""
+"""Record a row of numbers for each iterate of a run, and decide after each row if the run ends."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
-    """Return the columns that a private run releases: `COLUMNS` and `of_algorithm`.
+    """Return the columns that a private run may publish: `COLUMNS` and `of_algorithm`.
 
-    `COLUMNS` reveals nothing new. An observer of the messages can count rounds and bytes, see
-    whether a released iterate is finite, and compute ε from the parameters and earlier releases.
+    The standard columns `COLUMNS` reveal nothing new. An observer of the messages can count rounds
+    and bytes, see whether a released iterate is finite, and compute ε from the parameters and
+    earlier releases.
     """
     return frozenset(COLUMNS) | frozenset(of_algorithm)
 
@@ -48,7 +49,7 @@ def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
 def require_columns(
     algorithm: str, of_algorithm: Collection[str], measured: Collection[str]
 ) -> None:
-    """Refuse names that two columns of a history would share, or that a history cannot store.
+    """Refuse a name of a column if another column has it, or if a history file cannot store it.
 
     Parameters
     ----------
@@ -60,7 +61,8 @@ def require_columns(
     Raises
     ------
     InputError
-        Raised for such a name, including a name in `measured` that two registered metrics have.
+        Raised for a refused name, for example if two registered metrics have one name in
+        `measured`.
     """
     families, _ = metrics.families()
     registered = dict.fromkeys(metric for family in families.values() for metric in family)
@@ -80,7 +82,7 @@ def require_columns(
 
 
 class _Readable(dict[str, float]):
-    """Row of a private run, from which a stop rule can read only the released columns."""
+    """Row of a private run, of which a stop rule can read only the columns that are published."""
 
     def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
         super().__init__({name: value for name, value in row.items() if name in released})
@@ -103,16 +105,17 @@ class Recording:
     ----------
     metrics : sequence of Metric
     iterates : {"none", "last", "log", "all"}
-        Policy that chooses which iterates are kept (see `fedcore.snapshots`).
+        Policy that chooses which iterates are stored (see `fedcore.snapshots`).
     client_iterates : bool, default=False
-        Whether the clients' arrays are kept, too, and not only the server's.
+        Whether the clients' arrays are stored, too, and not only the server's.
     stop : callable, optional
         Function ``row -> bool``; the run ends when the function returns true. `row` maps column
-        names to the newest values. In a private run, `row` has released columns only.
+        names to the newest values. In a private run, `row` has only the columns that the privacy
+        guarantee covers.
     measured : mapping
-        Mapping with the integers ``every`` and ``last``. Metrics are computed if the iteration is a
-        multiple of ``every``, or exceeds the planned number of rounds minus ``last``. At all other
-        iterates, metrics are NaN. By default, metrics are computed at every iterate.
+        Mapping with the integers ``every`` and ``last``. Metrics are computed if the iteration's
+        number is a multiple of ``every``, or exceeds the planned number of rounds minus ``last``.
+        At all other iterates, metrics are NaN. By default, metrics are computed at every iterate.
     on_iterate : callable, optional
         Function ``on_iterate(record, iterate)``, called with each record's number, from 0, and its
         iterate.
@@ -135,7 +138,7 @@ def call_now(job: Callable[[], Any], *, last: bool = False) -> Any:
 
 
 class Recorder:
-    """Recorder of a run; the algorithm calls it with every new iterate.
+    """Recorder of one run; the algorithm calls the recorder with every new iterate.
 
     Parameters
     ----------
@@ -146,7 +149,7 @@ class Recorder:
     recording : Recording, optional
         Options of the recording. The default options compute no metrics.
     counts_released : collection of str
-        The algorithm's own columns that a private run releases.
+        The algorithm's own columns that a private run may publish.
     algorithm : str
         Name of the algorithm for error messages.
     once : callable, optional
@@ -156,9 +159,9 @@ class Recorder:
     Attributes
     ----------
     ended : bool
-        True if the last record ends the run.
+        True if the run ends with the newest record.
     by_client : dict of str to list of ndarray of shape (n_clients,)
-        Each client's value at every record, for those metrics that measure single clients.
+        For metrics with a value per client, each client's value at every record.
     seconds : list of float
         CPU seconds of the run up to each record, not counting the time that recording takes.
     """
@@ -187,7 +190,7 @@ class Recorder:
         self._spent, self._since = 0.0, lockstep.cpu_seconds()
 
     def rounds(self, most: int, done: int = 0) -> Iterator[int]:
-        """Yield the rounds `done` + 1, …, `most` until a record ends the run."""
+        """Yield the round numbers `done` + 1, …, `most`; stop early if a record ends the run."""
         self._most = most
         for k in range(done + 1, most + 1):
             if self.ended:
@@ -208,8 +211,9 @@ class Recorder:
         `last` is true, for example because the iterate meets the algorithm's tolerance. `counts`
         has the values of the algorithm's own columns. An iterate that is not finite is marked as
         diverged, gets NaN for all metrics, and ends the run. If `Metric.fails` rejects a metric's
-        value, the iterate is marked as diverged and the run ends. In a private run, metrics have no
-        such effect, because the end of the run must not depend on unreleased values.
+        value, the iterate is marked as diverged and the run ends. In a private run, the values of
+        metrics do not end the run, because its end would reveal something about these secret
+        values.
 
         Raises
         ------
@@ -236,7 +240,7 @@ class Recorder:
         return self.ended
 
     def resume(self, federation: Any, held: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the number of finished rounds, and the server's array after these rounds.
+        """Return the number of rounds that are already done, and the server's array after them.
 
         Without a checkpoint, return 0 and the given array `held`. With a checkpoint, restore the
         state of the federation and the records.
@@ -249,7 +253,7 @@ class Recorder:
         return done, held
 
     def keep(self, federation: Any, held: np.ndarray) -> None:
-        """Let the checkpoint save the state after the last record; `held` is the server's array."""
+        """Save the state after the last record in the checkpoint; `held` is the server's array."""
         if self._asked.checkpoint is not None:
             self._asked.checkpoint.keep(self, federation, held)
 
@@ -258,7 +262,7 @@ class Recorder:
         return {"rows": self.rows, "seconds": self.seconds, "ended": self.ended}
 
     def restore(self, progress: Mapping[str, Any], by_client: Mapping[str, list]) -> None:
-        """Replace all records by the records of a checkpoint."""
+        """Replace all records by the records that a checkpoint stored."""
         self.rows, self.ended = list(progress["rows"]), progress["ended"]
         self.seconds, self.by_client = list(progress["seconds"]), dict(by_client)
         self._spent, self._since = self.seconds[-1], lockstep.cpu_seconds()
@@ -294,7 +298,7 @@ class Recorder:
         return row, of_clients, ended
 
     def _require_columns_of_first(self, row: Mapping[str, float]) -> None:
-        """Require that a row has the columns of the first record, apart from `COLUMNS`."""
+        """Require that a row has the same columns as the first record; ignore `COLUMNS`."""
         first = self.rows[0] if self.rows else row
         for name in (row.keys() ^ first.keys()).difference(COLUMNS):
             raise InputError(
@@ -323,7 +327,7 @@ class Recorder:
         return iterate
 
     def end(self, output: Mapping[str, Any]) -> None:
-        """Keep the last iterate, and mark it as diverged if a returned matrix is not finite."""
+        """Store the last iterate; mark its row as diverged if a matrix in `output` has NaN or ∞."""
         self.snapshots.end()
         matrices = [a for a in output.values() if isinstance(a, np.ndarray) and a.ndim > 1]
         if self.rows and not all(np.isfinite(a).all() for a in matrices if a.dtype.kind in "fc"):
@@ -336,7 +340,7 @@ class Recorder:
 
     @property
     def released(self) -> frozenset[str] | None:
-        """Return the columns that a private run released, or None for a run without privacy."""
+        """Return the columns that a private run may publish, or None for a run without privacy."""
         return None if self.ledger.privacy is None else self._released & self.rows[0].keys()
 
     def columns(self) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Represent tall (d, p) matrices by few coordinates, for clients with few samples.
+"""Represent tall (d, p) matrices by few coordinates, if the clients have few samples.
 
 Let S stack all samples, with n rows and d ≫ n features. Iterations on G = SᵀS that start from X
 stay in the span of X and of the rows of S. A Cholesky factorisation with pivoting, S Sᵀ = L Lᵀ,
@@ -8,7 +8,7 @@ angles and QR factorisations. A product with G multiplies the coordinates along 
 along E by zero. As with a Gram matrix, products are accurate to ``eps ‖S‖²``. The cost of a product
 does not grow with d.
 
-A `Block` represents the matrix [B E] z by its coordinates z. Messages and iterates of shape (d, p)
+A `Block` stores only the coordinates z of a matrix [B E] z. Messages and iterates of shape (d, p)
 are sent and recorded as blocks. The ledger counts a block as the full matrix. A block becomes an
 array when code reads its entries. The matrix [B E] is never formed.
 """
@@ -35,7 +35,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Rows:
-    """Rows of all sparse clients, minus the clients' means, as one matrix S in double precision.
+    """Rows of all sparse clients, minus the subtracted means, as one matrix S in double precision.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Rows:
     matrix : scipy.sparse.csr_array of shape (n, d)
         Rows before the means are subtracted.
     means : ndarray of shape (u, d)
-        The u different means that are subtracted; u = 0 if nothing is subtracted.
+        The u different mean vectors that are subtracted from rows; u = 0 if nothing is subtracted.
     """
 
     def __init__(self, clients: Sequence[SparseRows]) -> None:
@@ -147,9 +147,9 @@ class Frame:
     chosen : ndarray of int of shape (k,)
         Indices of k rows that span the same space as all rows.
     factor : ndarray of shape (n, k)
-        Cholesky factor L of S Sᵀ, with its rows in the order of `rows`.
+        Cholesky factor L of S Sᵀ; row i of L belongs to row i of S.
     start : ndarray of shape (d, p)
-        Orthonormal matrix X, which is not copied.
+        Starting matrix X with orthonormal columns, which is not copied.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class Frame:
         self.n_features = len(start)
 
     def block(self, inside: np.ndarray) -> Block:
-        """Return the `Block` with the coordinates `inside`."""
+        """Return the matrix with the coordinates `inside`, as a `Block`."""
         return Block(self, inside)
 
     def gram_times(self, inside: np.ndarray) -> np.ndarray:
@@ -203,7 +203,7 @@ class Frame:
 
 
 class Block:
-    """Matrix with d rows, stored as coordinates; entries are computed when code reads them.
+    """Matrix with d rows, stored as few coordinates; its entries are computed when they are read.
 
     Parameters
     ----------
@@ -253,11 +253,11 @@ def inside(matrix: np.ndarray | Block) -> np.ndarray:
 
 
 def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
-    """Return a basis of the span of `start` and all rows; None if it would be slow or inaccurate.
+    """Return a basis of the span of `start` and all rows, or None if it is slow or inaccurate.
 
-    Let S stack all clients' rows. The basis is slow if S has few features, or if S Sᵀ costs more
-    than several products with S. The basis is inaccurate if S Sᵀ loses digits, or if the start lies
-    almost in the span of the rows.
+    Let S stack all clients' rows. The basis is slow if the features do not far outnumber the
+    samples, or if S Sᵀ costs more than several products with S. The basis is inaccurate if S Sᵀ
+    loses digits, or if a direction of `start` lies almost in the span of the rows.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
 
 
 def _triangular(rows: Rows | DenseRows, d: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return indices of spanning rows, and the Cholesky factor of S Sᵀ; None if it loses digits."""
+    """Return indices of spanning rows and Cholesky factor of S Sᵀ; None if S Sᵀ is inaccurate."""
     square, sizes = rows.products()
     n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
     if sizes.sum() > FAR_MEAN * own.sum():

@@ -42,15 +42,15 @@ def execute(
     transcript: Transcript | None = None,
     noise: Source | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
-    """Run `algorithm` once on `problem`.
+    """Run `algorithm` once on `problem`, and return the recorder and the output.
 
     The problem's clients must have passed `fedcore.arrays.check_matrices`. Before the algorithm,
-    each function ``begin(federation)`` may exchange messages with the clients and change their
-    samples, as `subtract_mean` does. The recorded metrics refer to the changed samples. After the
-    algorithm, ``finish(federation, output)`` may exchange messages, but does not change the
-    recorded rows. The ledger charges the messages of `begin` and `finish`, and the output includes
-    their results. In a private run, `begin` and `finish` must be decorated with
-    `fedcore.federation.execution.protected`. A `transcript` keeps every upload. `noise` is the
+    each function ``exchange(federation)`` in `begin` may exchange messages with the clients and
+    change their samples, as `subtract_mean` does. The recorded metrics refer to the changed
+    samples. After the algorithm, ``finish(federation, output)`` may exchange messages, but does not
+    change the recorded rows. The ledger counts the messages of `begin` and `finish`, and the output
+    includes their results. In a private run, `begin` and `finish` must be decorated with
+    `fedcore.federation.execution.protected`. A `transcript` stores every upload. `noise` is the
     source of privacy noise, as in `Federation`.
 
     Returns
@@ -58,15 +58,16 @@ def execute(
     recorder : Recorder
         Recorder with the rows of the run and the federation's ledger.
     output : dict
-        The results of the algorithm, of each `begin` and of `finish`.
+        The results of the algorithm, of each function in `begin`, and of `finish`.
 
     Raises
     ------
     InputError
-        Raised if the rank is too large, if the starting basis does not fit, or if labels are
-        missing. Raised in a run without privacy if all samples are zero, or if their squares
-        overflow or underflow. Raised if a private run has an unprotected `begin` or `finish`.
-        Raised if the algorithm breaks the rules of `fedcore.algorithms` for records or results.
+        Raised if the number of components is too large, if the starting basis does not fit, or if
+        labels are missing. Raised in a run without privacy if all samples are zero, or if their
+        squares overflow or underflow. Raised if a function in `begin`, or `finish`, of a private
+        run lacks the decorator `protected`. Raised if the algorithm breaks the rules of
+        `fedcore.algorithms` for records or results.
     SizeError
         Raised if the run needs more memory than is available.
     """
@@ -120,11 +121,11 @@ def execute(
 def subtract_mean(
     federation: Federation, prepare: Callable[[], None] | None = None
 ) -> dict[str, np.ndarray]:
-    """Subtract the mean of all samples; a function for the argument `begin` of `execute`.
+    """Subtract the mean of all samples; this function may be an entry of `begin` in `execute`.
 
     The returned dict contains the mean under the key ``mean``. The function `prepare` is called
-    before the centred samples are checked. `prepare` may give the clients a Gram matrix, so that
-    the check need not read all samples.
+    before the check whether the centred samples are zero. It may give the clients a Gram matrix, so
+    that this check need not read all samples.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 Each random stream has a seed and a spawn key (see `numpy.random.SeedSequence`). A cell of an
 experiment runs one algorithm on one problem several times; these runs are the cell's repeats. A
-run's seed is the argument ``seed`` of `fedcore.run`, or the seed of the repeat. For its random
-streams, a run appends further keys to the spawn key of its seed.
+run's seed is the argument ``seed`` of `fedcore.run`, or the seed of the repeat. Each random stream
+of a run appends further keys to the spawn key of the run's seed.
 
 A problem's data
     are drawn with the configuration's ``seed``. The spawn key is `name_key` of the problem's name,
@@ -34,9 +34,9 @@ The choice of users in the tweets data set
     has the option ``seed`` as seed.
 
 The seeds of data and repeats do not depend on the algorithm, so competing methods share data and
-starting matrices. A repeat's seed depends on names, so a renamed paper, experiment or problem gets
-other random numbers. Random numbers that are equal in all runs, such as starts of Lanczos
-iterations, have a constant seed in the module that draws them.
+starting matrices. A repeat's seed depends on names. If a paper, experiment or problem is renamed,
+its repeats therefore get other random numbers. Random numbers that are equal in all runs, such as
+starts of Lanczos iterations, have a constant seed in the module that draws them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SERVER, CLIENT, NOISE = 0, 1, 2  # first element of the spawn keys below the see
 
 
 def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
-    """Return a run's seed, a whole number >= 0 or a seed sequence, as a seed sequence."""
+    """Return the seed of a run (a whole number >= 0, or a seed sequence) as a seed sequence."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:

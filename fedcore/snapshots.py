@@ -1,8 +1,8 @@
-"""Snapshots: the iterates of a run that a policy keeps, up to a size limit.
+"""Snapshots: those iterates of a run that a policy stores, up to a size limit.
 
-The policy ``log`` keeps the first iterate at or after each of the iterations 0, 1, 2, 4, 8, …, and
-the last iterate. The policy ``all`` keeps every iterate, ``last`` only the last one, and ``none``
-no iterate. For networks, which have many parameters, ``log`` keeps only the last iterate.
+The policy ``log`` stores the first iterate at or after each of the iterations 0, 1, 2, 4, 8, …, and
+the last iterate. The policy ``all`` stores every iterate, ``last`` only the last one, and ``none``
+no iterate. For networks, which have many parameters, ``log`` stores only the last iterate.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ LIMIT = 50_000_000  # bytes of the iterates that one history keeps
 
 @dataclass
 class Snapshot:
-    """A kept iterate.
+    """A stored iterate of a run.
 
     Attributes
     ----------
     record : int
-        Number of the iterate's record, from 0.
+        Number of the row of numbers that describes the iterate, from 0.
     iteration : int
     shared : ndarray or Block of shape (d, r), or ndarray of shape (p,) of networks
         Server's matrix or network parameters.
@@ -44,14 +44,14 @@ class Snapshot:
 
 
 class Snapshots:
-    """Kept iterates of one run.
+    """Stored iterates of one run.
 
     Parameters
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Limit in bytes for all kept arrays of the server. The same limit applies to all kept arrays
-        of the clients.
+        Limit in bytes for all stored arrays of the server. The same limit applies to all stored
+        arrays of the clients.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ class Snapshots:
         self._last: tuple[int, int, np.ndarray | Block, Clients | None] | None = None
 
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
-        """Keep an iterate if the policy says so; else remember it, because it may be the last one.
+        """Store an iterate if the policy says so; else hold it back, as it may be the last one.
 
-        If `clients` is true, a kept iterate includes the clients' arrays, up to the size limit.
+        If `clients` is true, a stored iterate includes the clients' arrays, up to the size limit.
         """
         if self.policy == "none":
             return
@@ -85,18 +85,18 @@ class Snapshots:
             self._keep()
 
     def resume(self, record: int, iteration: int, held: np.ndarray) -> None:
-        """Store the server's array at the record from which a killed run continues."""
+        """Hold back the server's array of the iterate from which a killed run continues."""
         if self.policy != "none":
             self._last = record, iteration, np.array(held), None
 
     def end(self) -> None:
-        """Keep the last iterate."""
+        """Store the last iterate."""
         if self._last is not None:
             self._keep()
 
     @property
     def nbytes(self) -> int:
-        """Return the size in bytes of the server's arrays in all kept iterates."""
+        """Return the size in bytes of the server's arrays in all stored iterates."""
         return sum(one.shared.nbytes for one in self.kept)
 
     def _keep(self) -> None:
@@ -127,21 +127,21 @@ class Snapshots:
 def stack(
     runs: Sequence[Snapshots], limit: int = LIMIT
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, int]]:
-    """Stack the server's arrays of all repeats, and the clients' arrays of the first repeat.
+    """Stack the server's arrays of all repeats (runs), and the clients' arrays of the first repeat.
 
     Returns
     -------
     iterates : dict of str to ndarray
-        Arrays of as many repeats as fit into `limit`. ``iteration`` and ``record_number`` have
-        shape (repeats, snapshots) and are padded with −1. ``shared`` has shape (repeats, snapshots,
-        …) and is padded with NaN. All three dicts are empty if no iterate was kept, if the first
-        repeat exceeds `limit`, or if the server's arrays are empty.
+        The server's arrays of as many repeats as fit into `limit` bytes. ``iteration`` and
+        ``record_number`` have shape (repeats, snapshots) and are padded with −1. ``shared`` has
+        shape (repeats, snapshots, …) and is padded with NaN. All three dicts are empty if no
+        iterate was kept, if the first repeat exceeds `limit`, or if the server's arrays are empty.
     client_iterates : dict of str to ndarray
         The clients' arrays in the first repeat, for as many clients as fit into the rest of
         `limit`. ``iteration`` and ``record_number`` have shape (snapshots,). The clients' arrays
         have shape (snapshots, clients, …).
     left_out : dict of str to int
-        Numbers of ``repeats``, ``snapshots`` and ``clients`` that the arrays leave out.
+        Numbers of ``repeats``, ``snapshots`` and ``clients`` that are not in the arrays.
     """
     kept = [run.kept for run in runs]
     shape = kept[0][-1].shared.shape if kept[0] else (0,)

@@ -1,10 +1,10 @@
 """Sparse client matrices in CSR format, with the operations that need no dense copy.
 
 If a client's matrix is sparse, the functions that run at the client get a `SparseRows` in place of
-an array. They may multiply by the matrix and by its transpose, and may read its shape and norms.
-All other operations of NumPy raise an error, so no function makes a dense copy by accident.
-Centring subtracts the same vector from all rows, which adds a correction of rank one to every
-product.
+an array. These functions may multiply by the matrix and by its transpose, and may read its shape
+and norms. All other operations of NumPy raise an error, so no function makes a dense copy by
+accident. Centring subtracts the same vector from all rows, which adds a correction of rank one to
+every product.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def refuse(what: str) -> NoReturn:
 
 
 class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
-    """Matrix ``S − 1 μᵀ``, with a CSR matrix S and a mean μ; without centring, μ is zero.
+    """Matrix ``S − 1 μᵀ``, with a CSR matrix S and a subtracted mean μ (zero without centring).
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> SparseRows:
-        """Return the rows of a slice."""
+        """Return the rows that a slice selects."""
         if not isinstance(rows, slice):
             refuse("reading single rows or entries")
         return SparseRows(self.matrix[rows], self.mean)
@@ -75,7 +75,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the stored entries, of their indices and of the mean."""
+        """Return the size in bytes of the stored entries, their indices and the mean."""
         return sum(part.nbytes for part in self.parts)
 
     @property
@@ -93,9 +93,9 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
         If more than half of a column's entries are stored, the column's mean is subtracted from all
         its entries. Without this subtraction, products would lose digits if the column's mean is
-        far larger than its standard deviation. A column with fewer stored entries stays unchanged,
-        and every product subtracts the column's mean instead. If no column changes, the result and
-        this matrix share the stored entries.
+        far larger than its standard deviation. A column with fewer stored entries stays unchanged;
+        its mean is then subtracted in every product. If no column changes, the result and this
+        matrix share the stored entries.
         """
         matrix, left = self.matrix, mean if self.mean is None else self.mean + mean
         filled = 2 * np.bincount(matrix.indices, minlength=self.shape[1]) > len(self)
@@ -138,7 +138,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return self.matrix.T  # shares the arrays
 
     def gram(self, dtype: Any = None) -> np.ndarray:
-        """Return the (d, d) Gram matrix of the rows, from a sparse product."""
+        """Return the (d, d) Gram matrix of the rows, computed by a sparse product."""
         matrix = self.matrix if dtype is None else self.matrix.astype(dtype, copy=False)
         found = (matrix.T @ matrix).toarray()
         if self.mean is not None:
@@ -149,7 +149,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def work_of_gram(self) -> int:
-        """Return the number of multiplications that `gram` needs."""
+        """Return the number of multiplications in the sparse product of `gram`."""
         return int((np.diff(self.matrix.indptr).astype(np.int64) ** 2).sum())
 
     def toarray(self) -> np.ndarray:
@@ -164,7 +164,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             yield dense if self.mean is None else dense - self.mean
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the centred stored values, and each column's centred zero and number of zeros."""
+        """Return centred stored values, and the centred value and number of each column's zeros."""
         values = self.matrix.data
         missing = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])
         if self.mean is None:
@@ -172,7 +172,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return values - self.mean[self.matrix.indices], -self.mean, missing
 
     def any(self) -> bool:
-        """Return whether some entry is not zero."""
+        """Return True if some entry is not zero."""
         values, others = self._entries()
         return bool(values.any() or others.any())
 
@@ -271,14 +271,14 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Sequence[Any], options: dict[str, Any]
     ) -> Any:
-        """Compute a norm, a result type or a shape; refuse every other NumPy function."""
+        """Compute NumPy's norm, result type or shape; refuse every other NumPy function."""
         if function not in FUNCTIONS:
             refuse(f"np.{function.__name__}")
         return FUNCTIONS[function](*args, **options)
 
 
 class _Transposed:
-    """Transpose of a `SparseRows`; the transpose supports only products."""
+    """Transpose of a `SparseRows`, which can only be multiplied."""
 
     __array_ufunc__ = None  # an array times this asks __rmatmul__
 
@@ -324,7 +324,7 @@ def checked(matrix: Any, who: str) -> SparseRows:
     -------
     SparseRows
         The matrix in float64 (float32 stays float32), with sorted, unique indices. `matrix` is not
-        changed. The result shares those arrays of `matrix` that need no change.
+        changed. The result and `matrix` share those arrays that need no change.
 
     Raises
     ------

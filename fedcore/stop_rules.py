@@ -1,4 +1,4 @@
-"""Rules that end a run, based on the newest row of numbers that the run has recorded."""
+"""Rules that end a run, depending on the newest row of numbers that the run has recorded."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ KINDS = ("at_most", "relative_change")
 class StopRules:
     """Rule that ends a run as soon as each of several rules has held at least once.
 
-    One run thus shows for each rule how many rounds pass until the rule holds.
+    The record of one run thus shows for each rule how many rounds pass until the rule holds.
 
     Parameters
     ----------
     rules : mapping of str to mapping
-        Mapping from a column's name to its rules. ``{"at_most": x}`` holds if the value is x or
-        less. ``{"relative_change": x}`` holds if the change from the previous value is at most x
-        times the new absolute value.
+        Mapping from the name of a recorded column to the column's rules. ``{"at_most": x}`` holds
+        if the value is x or less. ``{"relative_change": x}`` holds if the change from the previous
+        value is at most x times the new absolute value.
 
     Notes
     -----
@@ -38,7 +38,7 @@ class StopRules:
         self._before: dict[str, float] = {}
 
     def __call__(self, row: Mapping[str, float]) -> bool:
-        """Evaluate the rules on a new row of the history, and return whether the run ends."""
+        """Evaluate the rules on a new recorded row, and return whether the run ends."""
         for (column, kind), limit in list(self._open.items()):
             try:
                 value = row[column]
@@ -51,7 +51,7 @@ class StopRules:
 
 
 def require_released(columns: Iterable[str], released: Collection[str]) -> None:
-    """Raise an `InputError` if a private run's stop rule reads a column outside `released`."""
+    """Raise an `InputError` if one of `columns`, which a stop rule reads, is not in `released`."""
     for name in columns:
         if name not in released:
             raise InputError(

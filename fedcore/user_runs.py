@@ -39,7 +39,7 @@ from fedcore.words import counted, named
 
 
 class RunHistory(History, Mapping[str, np.ndarray]):
-    """History of one run, a mapping from column names to arrays of shape (records,).
+    """Record of one run, a mapping from column names to arrays of shape (records,).
 
     Arrays in attributes of `History`, such as ``columns``, have an extra leading axis of length 1.
     """
@@ -59,21 +59,21 @@ class Result:
     components : ndarray of shape (n_components, n_features) or None
         Orthonormal rows that span the learnt subspace, or None if the algorithm learns networks.
     history : RunHistory
-        A `fedcore.History` with the ledger's columns, such as ``round`` and ``bytes_up``, and with
-        the metrics. Each column has shape (records,).
+        A `fedcore.History`, the record of the run, with the columns of the ledger (``round``,
+        ``bytes_up``, …) and the metrics. Each column has shape (records,).
     ledger : Ledger
         Traffic between clients and server, and privacy loss.
     output : dict
         Results of the algorithm, such as ``V``, and ``U`` as a list of one matrix per client. The
         results of `begin`, `center` and `finish` are included.
     released : frozenset of str or None
-        Columns of `history` that a private run released, or None for a run without privacy. The
-        privacy guarantee covers only released columns. Columns that are not released, such as
-        metrics, are exact functions of the data and must stay secret.
+        Columns of `history` that a private run may publish, or None for a run without privacy. The
+        privacy guarantee covers only these columns. All other columns, such as metrics, are exact
+        functions of the data and must stay secret.
     trained : Trained or None
         Last recorded networks for `predict`, or None if the algorithm learns no networks.
     iterates : dict of str to ndarray
-        Kept iterates. ``iteration`` and ``record_number`` have shape (snapshots,). ``shared``
+        Stored iterates. ``iteration`` and ``record_number`` have shape (snapshots,). ``shared``
         contains the server's matrices, shape (snapshots, n_features, n_components), or the p
         parameters of the server's networks, shape (snapshots, p). In a private run, the privacy
         guarantee covers these arrays and `components`.
@@ -154,7 +154,7 @@ def run(
     progress: bool | int = False,
     **params: Any,
 ) -> Result:
-    """Run a registered algorithm.
+    """Run an algorithm, chosen by its name, on the clients' data, and return the result.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def run(
         algorithms that need dense matrices refuse sparse ones. Columns of data frames are matched
         by name.
     n_components : int
-        Rank of the subspace, for algorithms that learn a subspace.
+        Dimension of the subspace, for algorithms that learn a subspace.
     labels : sequence or mapping of ndarray of shape (n_i,), optional
         Labels of each client's samples: a mapping from the clients' names, or a sequence in the
         clients' order. Classes are numbered 0, 1, 2, ….
@@ -185,7 +185,7 @@ def run(
         subspace method records ``objective``. By default, classifiers record ``test_accuracy`` if
         `held_out` is given, and ``training_accuracy`` if not.
     iterates : {"none", "last", "log", "all"}, default="log"
-        Iterates to keep, up to 50 MB. ``log`` keeps the iterations 0, 1, 2, 4, 8, … and the last
+        Iterates to store, up to 50 MB. ``log`` stores the iterations 0, 1, 2, 4, 8, … and the last
         iterate (see `fedcore.snapshots`).
     stop : callable, optional
         Function ``row -> bool``, such as `fedcore.stop_rules.StopRules`, which is called with every
@@ -196,7 +196,7 @@ def run(
         ``begin(federation) -> mapping`` runs before the algorithm, after `center`.
         ``finish(federation, output) -> mapping`` runs after the algorithm.
     transcript : fedcore.federation.transcript.Transcript, optional
-        Transcript that keeps every upload, for audits such as `fedcore.audits.leakage`.
+        Transcript that stores every upload, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False
         If true, draw privacy noise from `seed`, so that the run can be repeated. Simulated noise
         guarantees nothing, because everybody who knows the seed can subtract it. By default,
@@ -220,8 +220,8 @@ def run(
     ------
     InputError
         Raised for an unknown algorithm or parameter, or for invalid client data. Raised if a data
-        frame has two columns with the same name, or if the rank is too large. Raised if two columns
-        of the history would have the same name.
+        frame has two columns with the same name, or if `n_components` is too large. Raised if two
+        recorded columns would have the same name.
 
     Examples
     --------
@@ -350,7 +350,7 @@ def _truth_of(stop: StopRule) -> StopRule:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON; a matrix, for example, becomes the text "given"."""
+    """Return a value that JSON can store; a matrix, for example, becomes the text "given"."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
@@ -400,7 +400,7 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
 def _bar(
     algorithm: Algorithm, settings: Any, problem: Problem, asked: bool | int
 ) -> AbstractContextManager[bars.RoundsBar | None]:
-    """Return a progress bar over a complete run's rounds if requested, else an idle context."""
+    """Return a progress bar over a run's rounds if requested, else a context without effect."""
     if not bars.wanted(asked, "progress"):
         return nullcontext()
     shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
@@ -409,10 +409,10 @@ def _bar(
 
 
 def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
-    """Warn if the run has diverged, or if its last objective exceeds that of a zero model.
+    """Warn if the run has diverged, or if its last objective exceeds that of the zero matrix.
 
-    A private run gets no warning about its objective, because this warning would show exact values
-    of the data.
+    A private run gets no warning about its objective, because this warning would show an exact
+    function of the data.
     """
     last = recorder.rows[-1]
     reached = last.get("objective", np.nan) if recorder.released is None else np.nan
@@ -431,7 +431,7 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
 
 
 def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> Clients:
-    """Check samples and labels and return them as `Clients`; return `Clients` unchanged."""
+    """Check samples and labels, and return them as `Clients`; `Clients` are returned unchanged."""
     if isinstance(given, Clients):
         return given
     samples = check_clients(given, columns)
@@ -441,7 +441,7 @@ def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> C
 def held_out_samples(
     pair: Any, names: Sequence[str] | None, columns: Sequence[Any] | None, clients: Clients
 ) -> Clients:
-    """Return held-out samples and labels, ordered like the clients and the clients' columns."""
+    """Return held-out samples and labels, in the order of the clients and of their columns."""
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
         raise InputError(
             "held_out must be a pair (matrices, labels) with one matrix and one vector per client"

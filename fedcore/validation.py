@@ -1,7 +1,8 @@
 """Checks of values; a failed check raises an `InputError` that names the value.
 
-The annotation of a parameter declares its valid values, as in ``rounds: Annotated[int, whole(0)]``
-or its short form ``rounds: CountOrZero``. `check_annotated` checks values against annotations.
+The type annotation of a function's parameter declares its valid values, as in ``rounds:
+Annotated[int, whole(0)]`` or its short form ``rounds: CountOrZero``. `check_annotated` checks
+values against annotations.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Check = Callable[[Any, str], None]  # of a value and its name
 
 @dataclass(frozen=True)
 class Rule:
-    """Set of valid values.
+    """Rule that says which values are valid.
 
     Attributes
     ----------
@@ -76,9 +77,9 @@ def real(
     Parameters
     ----------
     above, below : float, optional
-        Bounds that the number must not reach.
+        Bounds that are not valid themselves.
     least, most : float, optional
-        Bounds that the number may reach.
+        Bounds that are valid themselves.
     """
     bounds = {"above": above, "of at least": least, "below": below, "at most": most}
     said = " and ".join(f"{word} {end:g}" for word, end in bounds.items() if abs(end) < inf)
@@ -133,8 +134,8 @@ Share = Annotated[float, real(above=0, below=1)]
 def as_python(value: Any) -> Any:
     """Return a number or boolean of NumPy or another library as Python's int, float or bool.
 
-    Unlike NumPy's short or unsigned integers, Python's never wrap around. Other values are returned
-    unchanged.
+    Python's integers never overflow, unlike NumPy's short or unsigned integers. Other values are
+    returned unchanged.
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
@@ -196,7 +197,7 @@ def check_names(
     what : str
         Name of `owner` in the error message.
     given : collection of str
-        Parameters that the caller sets itself and that `names` must not include.
+        Parameters that the caller sets itself, and that therefore must not be in `names`.
     error : type
         Class of the error.
     """
@@ -229,7 +230,7 @@ def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
 
 
 def require_valid(rule: Rule, /, **values: Any) -> None:
-    """Raise an `InputError` unless all `values` obey a rule.
+    """Raise an `InputError` unless all `values` obey `rule`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Parts of messages that several modules print."""
+"""Phrases for messages that several modules print."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def named(
     columns: Sequence[object] | None = None,
     rows: Sequence[Any] | None = None,
 ) -> Iterator[None]:
-    """Inside this context, let messages use the user's names for clients, features and rows.
+    """Inside a ``with`` block, let messages name clients, features and rows as the user does.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def feature(i: int) -> str:
 
 
 def row(who: str, i: int) -> int:
-    """Return the number of a client's row `i` in the user's matrix; `i` if no matrix was split."""
+    """Return the number that a client's row `i` has in the user's matrix; `i` if none was split."""
     every = _NAMES.get()[2]
     if isinstance(who, ClientName) and who.number < len(every):
         return int(every[who.number][i])

@@ -1,7 +1,8 @@
 """Keeps the tables of the arena's last full run, and writes papers/arena/README.md from them.
 
-`make arena` runs it. The tables are kept in papers/arena/kept/. The page is a function of them, and
-a test remakes it.
+The arena is a set of experiments that run every method on the same data. `make arena` runs them and
+then this program, which keeps the tables in papers/arena/kept/. The page follows from these tables,
+and a test fails if the page is stale.
 """
 
 from __future__ import annotations
@@ -57,12 +58,12 @@ LEAKS = (
 
 
 def keep(results: Path, kept: Path) -> None:
-    """Copy the tables of a full run, and note the run.
+    """Copy the tables of a full run to `kept`, and write the run's date, machine and time there.
 
     Raises
     ------
     DataError
-        When a table is missing, damaged, or made on stand-ins.
+        If a table is missing or damaged, or was made with stand-ins for data.
     """
     folder, at = results / "tables" / "arena", commit(ROOT)  # before files of the checkout change
     for name in NAMES:
@@ -85,7 +86,7 @@ def keep(results: Path, kept: Path) -> None:
 
 
 def page(kept: Path) -> str:
-    """Return the page."""
+    """Return the text of papers/arena/README.md."""
     notes = json.loads((kept / "run.json").read_text(encoding="utf-8"))
     found = {name: tables.read(kept / f"{name}.tsv") for name in NAMES}
     leaks = arena.TABLES["leaks"].shown
@@ -110,7 +111,7 @@ def page(kept: Path) -> str:
 
 
 def methods() -> list[dict[str, str]]:
-    """Return the command of every method, for tables that name them."""
+    """Return a table row for each method, with the command that runs the method."""
     rows = curves.of_variants(
         read_yaml(ROOT / "papers/arena/experiments.yaml")["experiments"]["contest"]
     )
@@ -118,7 +119,7 @@ def methods() -> list[dict[str, str]]:
 
 
 def main() -> None:
-    """Keep the tables of results/, unless told not to, and write the page."""
+    """Keep the tables of results/, unless --page-only is given, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     only = "write the page anew from what is kept, and leave results/ alone"
     parser.add_argument("--page-only", action="store_true", help=only)

@@ -1,9 +1,10 @@
 """Compares the histories of two folders of results, bit for bit.
 
-``python tools/compare_results.py FIRST SECOND`` compares every HDF5 file below one folder with the
-file of the same name below the other: all groups and data sets, their types, shapes and bytes, and
-all attributes. A NaN equals only a NaN of the same bits. Prints the first differences; the exit
-status is 1 if there are any, and 2 if there is nothing to compare.
+``python tools/compare_results.py FIRST SECOND`` compares every HDF5 file below FIRST with the file
+of the same path below SECOND. It compares all groups and data sets, their types, shapes and bytes,
+and all attributes except those in `IGNORED`. A NaN equals only a NaN of the same bits. The program
+prints the first differences. The exit status is 1 if there are differences, and 2 if FIRST has no
+HDF5 file.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def differences(first: Path, second: Path) -> Iterator[str]:
 
 
 def described(path: Path) -> dict[str, Any]:
-    """Return everything that a file holds: a value that can be compared for each of its names."""
+    """Return the contents of an HDF5 file: names, each with a value that can be compared."""
     found: dict[str, Any] = {}
     with h5py.File(path) as file:
         todo: list[h5py.Group | h5py.Dataset] = [file]
@@ -60,7 +61,7 @@ def _bits(array: np.ndarray) -> tuple[str, tuple[int, ...], bytes]:
 
 
 def _plain(file: h5py.File, value: Any) -> Any:
-    """Return an attribute's value with what its references point to by name."""
+    """Return an attribute's value, with the name of its target in place of each reference."""
     if isinstance(value, h5py.Reference):
         return file[value].name
     if isinstance(value, np.void):
@@ -71,7 +72,7 @@ def _plain(file: h5py.File, value: Any) -> Any:
 
 
 def _how(a: Any, b: Any) -> str:
-    """Return how two values differ, where that is short; of arrays of one form, in what number."""
+    """Return in words how two values differ; for arrays of one shape, in how many numbers."""
     if a is None or b is None:
         return f" only in the {'second' if a is None else 'first'}"
     if isinstance(a, tuple) and isinstance(b, tuple) and a[:2] == b[:2]:
@@ -84,7 +85,7 @@ def _how(a: Any, b: Any) -> str:
 
 
 def main() -> None:
-    """Compare, as the command line says."""
+    """Compare the folders on the command line, and print the first differences."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)

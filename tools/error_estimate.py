@@ -1,8 +1,8 @@
-"""Writes docs/error_estimate.md, how far true angles exceed `error_estimate_`; some minutes.
+"""Writes docs/error_estimate.md: how far true angles exceed `error_estimate_` (takes minutes).
 
-Every case draws samples, fits a `FederatedPCA`, and compares its `error_estimate_` with the sine of
-the largest angle to the exact subspace. The covariance of the samples, as they are stored, is
-computed in whole numbers, and its eigenvectors with `DIGITS` decimal digits.
+Each case draws samples, fits a `FederatedPCA`, and compares its `error_estimate_` with the sine of
+the largest angle to the exact subspace. The covariance of the stored samples is computed exactly in
+whole numbers, and its eigenvectors with `DIGITS` decimal digits.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ ALLOWED = 100.0  # times the estimate
 
 
 class Case(NamedTuple):
-    """Samples, and what a fit is asked.
+    """Samples of clients, and the parameters of a fit.
 
     Attributes
     ----------
     clients : list of ndarray or sparse array
     options : dict
-        Of `FederatedPCA`.
+        Parameters of `FederatedPCA`.
     """
 
     clients: list[Any]
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a case: the sine of the true angle and what the fit says of it."""
+    """The true sine in a case, and what the fit says: the estimated sine, and `converged_`."""
 
     sine: float
     estimate: float
@@ -56,14 +56,14 @@ class Outcome(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times the estimate the true sine is; 0 for an exact answer."""
+        """Ratio of the true sine to the estimate; 0 for an exact answer."""
         if not self.sine:
             return 0.0
         return self.sine / self.estimate if self.estimate else np.inf
 
     @property
     def wrong(self) -> bool:
-        """Whether the fit calls itself converged, and is further off than it may be."""
+        """Whether the fit says that it has converged, and the ratio is above `ALLOWED`."""
         return self.converged and self.ratio > ALLOWED
 
 
@@ -76,10 +76,10 @@ def whole_numbers(rows: np.ndarray) -> np.ndarray:
 
 
 def eigenpairs(rows: np.ndarray, scale: np.ndarray, *, center: bool) -> tuple[list, np.ndarray]:
-    """Return the eigenvalues of ``SᵀS``, descending, over their sum; and their eigenvectors.
+    """Return the eigenvalues of ``SᵀS`` over their sum, in descending order, and the eigenvectors.
 
-    S are the rows less their mean, exact, over `scale`. The eigenvectors are columns of an array of
-    mpmath's numbers.
+    S consists of the rows minus their exact mean (with `center`), divided by `scale`. The
+    eigenvectors are the columns of an array of mpmath's numbers.
     """
     numbers = whole_numbers(rows)
     if center:
@@ -97,9 +97,10 @@ def eigenpairs(rows: np.ndarray, scale: np.ndarray, *, center: bool) -> tuple[li
 
 
 def true_sine(components: np.ndarray, values: list, vectors: np.ndarray) -> float:
-    """Return the sine of the largest angle of the components to a leading eigenspace.
+    """Return the sine of the largest angle between the components and the exact subspace.
 
-    Where the last eigenvalue wanted equals the next one, any of their directions is right.
+    If the last wanted eigenvalue equals the next one, any directions in their common eigenspace
+    count as exact.
     """
     r, d = components.shape
     if r == d:
@@ -114,7 +115,7 @@ def true_sine(components: np.ndarray, values: list, vectors: np.ndarray) -> floa
 
 
 def outcome(case: Case) -> Outcome:
-    """Fit, and compare."""
+    """Fit a `FederatedPCA` to a case's samples, and compare its estimate with the true sine."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pca = FederatedPCA(**case.options).fit(case.clients)
@@ -127,14 +128,14 @@ def outcome(case: Case) -> Outcome:
 
 
 def parts(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Return the rows of one to four clients."""
+    """Return the rows, divided at random among one to four clients."""
     count = int(rng.integers(1, min(4, len(rows)) + 1))
     cuts = np.sort(rng.choice(np.arange(1, len(rows)), count - 1, replace=False))
     return np.split(rows, cuts)
 
 
 def asked(rng: np.random.Generator, d: int, **options: Any) -> dict[str, Any]:
-    """Return options of a fit: any method with a test, any number of components, any tolerance."""
+    """Return random parameters of a fit: a method of `TESTED`, up to d components, a tolerance."""
     tol = rng.choice([None, None, 1e-1, 1e-2, 1e-4, 1e-6, 1e-12])
     return {
         "n_components": int(rng.integers(1, d + 1)), "algorithm": str(rng.choice(TESTED)),
@@ -143,7 +144,7 @@ def asked(rng: np.random.Generator, d: int, **options: Any) -> dict[str, Any]:
 
 
 def with_values(rng: np.random.Generator, n: int, values: Sequence[float]) -> np.ndarray:
-    """Return n rows with these singular values about their mean, which is 0, and random axes."""
+    """Return n rows with mean 0, the singular values `values` and random axes."""
     d = len(values)
     left = rng.standard_normal((n, d))
     left = np.linalg.qr(left - left.mean(axis=0))[0]
@@ -151,18 +152,18 @@ def with_values(rng: np.random.Generator, n: int, values: Sequence[float]) -> np
 
 
 def spread(rng: np.random.Generator, n: int, d: int, decades: float = 1.0) -> np.ndarray:
-    """Return normal rows whose features have standard deviations over so many decades."""
+    """Return Gaussian rows whose features are divided by random factors up to 10**decades."""
     rows = rng.standard_normal((n, d)) @ np.linalg.qr(rng.standard_normal((d, d)))[0]
     return rows * 10.0 ** -rng.uniform(0, decades, d)
 
 
 def sizes(rng: np.random.Generator) -> tuple[int, int]:
-    """Return a number of samples and one of features."""
+    """Return a random number of samples and a random number of features."""
     return int(rng.integers(5, 50)), int(rng.integers(2, 9))
 
 
 def drawn(kind: str, level: float, rng: np.random.Generator) -> Case:
-    """Return a random case of a row of the table."""
+    """Return a random case of the kind and value of a table row, such as ("offset", 10.0)."""
     n, d = sizes(rng)
     options: dict[str, Any] = {}
     if kind == "offset":
@@ -225,39 +226,41 @@ ROWS = {
 }
 ABOUT = (
     "`FederatedPCA.error_estimate_` is an estimate of the sine of the largest angle between the "
-    "subspace found and the exact one. It is computed from the residual of the server's basis, "
-    "and from an estimate of the gap after the last component. It is not a proven bound: the true "
-    "angle may be larger. `python tools/error_estimate.py` tests it, and writes this page.",
+    "subspace found and the exact one. It is computed from the residual of the server's basis, and "
+    "from an estimate of the gap between the last component's eigenvalue and the next one. It is "
+    "not a proven bound: the true angle may be larger. `python tools/error_estimate.py` tests the "
+    "estimate, and writes this page.",
     "Each row of the table tests fits to random samples of one kind, with one to four clients, "
     "methods that have a stopping test, and random numbers of components and tolerances. The exact "
     f"covariance is computed in whole numbers, and its eigenvectors with {DIGITS} digits. If the "
-    "last eigenvalue equals the next one, any direction of their eigenspace counts as right.",
+    "eigenvalue of the last component equals the next one, any direction of their eigenspace "
+    "counts as right.",
     "`above` counts the fits whose true sine is above the estimate, and `largest ratio` is the "
     "largest ratio of the true sine to the estimate. `wrong` counts the fits whose `converged_` is "
     f"True although the ratio is above {ALLOWED:g}; there must be none.",
 )
 KINDS = {
-    "offset": "each feature has a mean of up to `value` and a spread of about 1",
-    "offset, float32": "the same in single precision",
-    "offset, sparse": "half of the entries are zeros, and some columns are far from the origin",
-    "offset, scale=True": "the features are divided by their standard deviations",
+    "offset": "each feature has a mean within ±`value` and a standard deviation from 0.1 to 1",
+    "offset, float32": "samples as for **offset**, in single precision",
+    "offset, sparse": "half of the entries are zeros, and `value` is added to some columns",
+    "offset, scale=True": "samples as for **offset**; fits divide features by standard deviations",
     "decades of spread": "the features' standard deviations span `value` powers of ten",
     "scale": "all samples are multiplied by `value`",
     "relative gap": "two to four consecutive singular values differ relatively by `value`",
-    "equal eigenvalues": "`value` features, several of which have equal variances",
+    "equal eigenvalues": "`value` features, each with one of three variances",
     "share of the variance": "`n_components` is `value`; 0 stands for None",
-    "samples": "`value` samples, also without centring",
+    "samples": "fits to `value` samples, also without centring",
     "zero columns": "`value` features are zero",
     "constant columns": "`value` features are constant",
 }
 LIMITS = (
     "The estimate is too small if all messages are orthogonal to a direction of the exact "
-    "subspace, up to rounding. A random start is hardly ever so. A user's `start` may be a wrong "
-    "subspace that the covariance maps to itself. fedcore therefore adds random columns to it, at "
-    "least as many as components, which show the missing directions. With `n_oversamples=0` and a "
-    "random start, there are no extra columns, and equal singular values are not noticed. A method "
-    "without a stopping test (`converged_` is None) does not estimate the next singular value, and "
-    "its error estimate tends to be too small."
+    "subspace, up to rounding. This hardly ever happens with a random start. A user's `start`, "
+    "however, may be a wrong subspace that the covariance maps to itself. fedcore therefore adds "
+    "random columns to the user's `start`, at least as many as components, which show the missing "
+    "directions. With `n_oversamples=0` and a random start, there are no extra columns, and equal "
+    "singular values are not noticed. A method without a stopping test (`converged_` is None) does "
+    "not estimate the next singular value, and its error estimate tends to be too small."
 )
 PRIVATE = (
     "With `epsilon`, the estimate says how far the noise may have turned the subspace. It is "
@@ -266,19 +269,20 @@ PRIVATE = (
     "estimate costs no ε. It does not include the error of clipping to the bounds.",
     "If the noise may hide the gap, the estimate is 1 and says nothing: the components may be "
     "noise alone, although the true sine is often a third or a half. The server knows the gap from "
-    f"released values only, and subtracts {private.MARGIN:g} standard deviations of their noise. "
-    "Without this margin, a fit of few samples would give an estimate when noise alone has made "
-    "a gap. Most such estimates would be wrong. With the margin, the true sine is above the "
-    "estimate in at most one of 20 fits that give one. Each row of the table is for one number "
-    "of samples. Its private fits have one to three clients, two to twelve columns, a gap or none, "
-    "ε from 0.3 to 10,000 and either private method, also with `scale=True` or without centring. "
-    "`spoke` counts the fits whose estimate is below 1. `further off` counts how many of these "
-    "have a true sine above the estimate. `ratio` is the median of the estimate divided by the "
-    "true sine. An estimate above 0.5 gives a warning.",
+    f"released values only, and subtracts {private.MARGIN:g} standard deviations of the noise of "
+    "these values from it. Without this margin, a fit to few samples would give an estimate below "
+    "1 when noise alone has made a gap. Most such estimates would be wrong. With the margin, the "
+    "true sine is above the estimate in at most one of 20 fits whose estimate is below 1. Each row "
+    "of the next table is for one number of samples. The private fits of a row have one to three "
+    "clients, two to twelve columns, a gap or none, ε from 0.3 to 10,000 and either private "
+    "method, also with `scale=True` or without centring. `spoke` counts the fits whose estimate is "
+    "below 1. `further off` counts how many of these fits have a true sine above the estimate. "
+    "`ratio` is the median of the estimate divided by the true sine. An estimate above 0.5 gives a "
+    "warning.",
     "The next table says how many patients bring the estimate to about 0.5, for two components of "
     f"eight columns, each with the range from -1 to 1, and δ = {DELTA:g}. `gap` is the variance "
-    "along the second component less that along the third. The numbers are for one client; each "
-    "of m clients adds noise, so √m times as many patients are needed. With `scale`, the numbers "
+    "along the second component less that along the third. The numbers are for one client; each of "
+    "m clients adds noise, so √m times as many patients are needed. With `scale=True`, the numbers "
     "differ.",
 )
 SAMPLES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # of private fits
@@ -288,7 +292,7 @@ GAPS, EPSILONS = (0.3, 0.1, 0.03, 0.01), (0.5, 1.0, 3.0)
 
 
 def bounded(rng: np.random.Generator, n: int, d: int, shape: str) -> np.ndarray:
-    """Return rows within [-1, 1]: three factors, a slow decay, one direction, or none."""
+    """Return rows within [-1, 1], with three factors, a slow decay, one direction or none."""
     x = rng.standard_normal((n, d))
     if shape == "factors":
         x = rng.standard_normal((n, 3)) * [1.5, 1.0, 0.6] @ rng.standard_normal((3, d)) + 0.5 * x
@@ -300,7 +304,7 @@ def bounded(rng: np.random.Generator, n: int, d: int, shape: str) -> np.ndarray:
 
 
 def with_noise(rng: np.random.Generator, n: int) -> Outcome:
-    """Fit n samples privately, and compare with their exact subspace."""
+    """Fit n random samples privately, and compare the estimate with the true sine."""
     d = int(rng.integers(2, 13))
     x, r = bounded(rng, n, d, str(rng.choice(SHAPES))), int(rng.integers(1, min(d, n, 4)))
     model = FederatedPCA(
@@ -319,7 +323,7 @@ def with_noise(rng: np.random.Generator, n: int) -> Outcome:
 
 
 def private_row(n: int, fits: int) -> dict[str, Any]:
-    """Return a row of the table of private fits."""
+    """Return the row for n samples in the table of private fits."""
     rng = np.random.default_rng([n, fits])
     spoke = [one for one in (with_noise(rng, n) for _ in range(fits)) if one.estimate < 1]
     return {
@@ -332,7 +336,7 @@ def private_row(n: int, fits: int) -> dict[str, Any]:
 
 
 def patients(gap: float, epsilon: float, *, d: int = 8, r: int = 2, estimate: float = 0.5) -> float:
-    """Return how many samples bring the median estimate of a private fit there, by its noise."""
+    """Return the number of samples at which a private fit's median estimate is `estimate`."""
     asked: Any = SimpleNamespace(epsilon=epsilon, delta=DELTA, scale=False)
     z, rng = private.multipliers(asked), np.random.default_rng(0)
     first, last = symmetric(rng, d) * z["rounds"], symmetric(rng, r + 1) * z["last"]
@@ -352,26 +356,26 @@ def patients(gap: float, epsilon: float, *, d: int = 8, r: int = 2, estimate: fl
 
 
 def symmetric(rng: np.random.Generator, size: int, draws: int = 400) -> np.ndarray:
-    """Return random symmetric matrices with standard normal entries."""
+    """Return random symmetric matrices with standard normal entries, shape (draws, size, size)."""
     upper = np.triu(rng.standard_normal((draws, size, size)))
     return upper + np.triu(upper, 1).transpose(0, 2, 1)
 
 
 def needed() -> list[dict[str, Any]]:
-    """Return the table of patients, in two digits."""
+    """Return the table of the needed numbers of patients, rounded to two digits."""
     return [{"gap": f"{gap:g}", **{f"ε = {e:g}": f"{float(f'{patients(gap, e):.2g}'):,.0f}"
                                    for e in EPSILONS}} for gap in GAPS]  # fmt: skip
 
 
 def outcomes(kind: str, level: float, draws: int, seed: int = 0) -> Iterator[Outcome]:
-    """Yield what comes of so many cases of a row."""
+    """Yield the outcomes of `draws` random cases of a table row."""
     rng = np.random.default_rng([seed, list(ROWS).index(kind), ROWS[kind].index(level)])
     for _ in range(draws):
         yield outcome(drawn(kind, level, rng))
 
 
 def row(kind: str, level: float, draws: int) -> dict[str, Any]:
-    """Return a row of the table."""
+    """Return the row of the table for one kind of samples and one value."""
     found = list(outcomes(kind, level, draws))
     ratios = [one.ratio for one in found]
     return {
@@ -386,7 +390,7 @@ def row(kind: str, level: float, draws: int) -> dict[str, Any]:
 
 
 def page(rows: Sequence[dict[str, Any]]) -> str:
-    """Return docs/error_estimate.md."""
+    """Return the text of docs/error_estimate.md."""
     kinds = "\n".join(f"* **{kind}**: {text}." for kind, text in KINDS.items())
     parts = [
         "# How far the error estimate can be trusted", *ABOUT, kinds, tables.markdown(rows),
@@ -399,7 +403,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Try every row, and write the page; return 1 if a fit was wrong."""
+    """Test all rows and write the page; return 1 if a fit is wrong, and otherwise 0."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     with threadpool_limits(1):
         rows = [row(kind, level, DRAWS) for kind, levels in ROWS.items() for level in levels]

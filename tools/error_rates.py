@@ -1,7 +1,10 @@
-"""Simulates how often a test of a printed item gives a wrong word, and writes it into the docs.
+"""Simulates how often tests of papers' printed results are wrong, and writes it to docs/judging.md.
 
-Every stream of runs is judged by the tests themselves, at each of their looks, until a word stands.
-Runs are normal, or follow Student's law of three degrees of freedom with the same deviation.
+An item is a printed result of a paper, and its word (verdict) is holds, fails or undecided. Test A
+asks in how many runs the result is seen. Test B compares a printed number with the numbers of runs.
+The tests judge each simulated stream of runs at each of their looks (certain numbers of runs),
+until it holds or fails. The numbers in runs are normal, or follow Student's t-distribution with
+three degrees of freedom and the same standard deviation.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ Draw = Callable[[tuple[int, ...]], np.ndarray]
 
 
 def laws(rng: np.random.Generator) -> dict[str, Draw]:
-    """Return the laws of a run, of mean 0 and deviation 1."""
+    """Return functions that draw numbers with mean 0 and standard deviation 1, by distribution."""
     return {
         "normal": lambda shape: rng.standard_normal(shape),
         "t₃": lambda shape: rng.standard_t(3, shape) / np.sqrt(3),
@@ -48,14 +51,14 @@ def laws(rng: np.random.Generator) -> dict[str, Draw]:
 
 
 def shares(states: np.ndarray) -> tuple[float, float]:
-    """Return which shares of streams hold and fail."""
+    """Return the share of streams that hold, and the share of streams that fail."""
     return float(np.mean(states == HOLDS)), float(np.mean(states == FAILS))
 
 
 def runs_words(
     agree: np.ndarray, demand: Demand = USUAL, q: float = 0.5, step: int = 1
 ) -> np.ndarray:
-    """Return the first word of every stream by test A, (streams,); `agree` is (streams, runs)."""
+    """Return test A's first verdict on each stream; `agree` has the shape (streams, runs)."""
     states = np.full(len(agree), UNDECIDED, dtype=object)
     for n in range(FEWEST * step, agree.shape[1] + 1, step):
         weights = np.array([weigh(k, n, q) for k in range(n + 1)])
@@ -73,7 +76,7 @@ def number_words(
     demand: Demand = USUAL,
     pooled: tuple[np.ndarray, int] | None = None,
 ) -> np.ndarray:
-    """Return the first word of every stream by test B; `ours` is (streams, runs)."""
+    """Return test B's first verdict on each stream; `ours` has the shape (streams, runs)."""
     looks = [look for look in LOOKS if look <= ours.shape[1]] or [ours.shape[1]]
     states = []
     for i, (x, values) in enumerate(zip(printed, ours, strict=True)):
@@ -88,7 +91,7 @@ def number_words(
 
 
 def of_runs(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Yield the rates of test A."""
+    """Yield the table rows for test A."""
 
     def agree(share: float, runs: int = LAST) -> np.ndarray:
         return rng.random((STREAMS, runs)) < share
@@ -119,7 +122,7 @@ def of_runs(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def always_line(rng: np.random.Generator) -> dict[str, Any]:
-    """Return how often "always" holds at a look, if it is not so at one of four points."""
+    """Return the row for "always" on four points, which is false at one of them."""
     states = []
     for stream in rng.random((STREAMS // 4, 4, 20)) < np.array([0.9, 0.9, 0.9, 0.1])[:, None]:
         for n in range(FEWEST, stream.shape[1] + 1):
@@ -133,14 +136,14 @@ def always_line(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def of_numbers(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Yield the rates of test B."""
+    """Yield the table rows for test B."""
     for law, draw in laws(rng).items():
 
         def words(
             spread: float, runs: int, low: float = 1.0, high: float = 1.0, n: int = LOOKS[-1],
             demand: Demand = USUAL, draw: Draw = draw, **given: Any,
         ) -> tuple[float, float]:  # fmt: skip
-            """Return which shares hold and fail; the print's truth is `low`, ours is `high`."""
+            """Return the shares that hold and fail; printed runs have mean `low`, ours `high`."""
             printed = low + spread * low * draw((STREAMS, runs)).mean(axis=1)
             ours = high + spread * high * draw((STREAMS, n))
             return shares(number_words(printed, ours, {"runs": runs, **given}, demand))
@@ -170,7 +173,7 @@ def of_numbers(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def pooled_line(draw: Draw, law: str) -> dict[str, Any]:
-    """Return the rates of one look at three runs, with the spread of six rows of three runs."""
+    """Return the row for test B with three runs, and a spread pooled over six groups of runs."""
     found = {}
     for low, high in ((1.0, 1.0), (1.5, 1.0), (1.0, 1.5)):
         groups = 0.1 * draw((STREAMS, 6, 3))
@@ -185,7 +188,7 @@ def pooled_line(draw: Draw, law: str) -> dict[str, Any]:
 
 
 def jointly_line(draw: Draw, law: str, cells: int, panel: bool) -> dict[str, Any]:
-    """Return the rates of cells judged jointly, with a spread of 5 %, at looks of test B."""
+    """Return the row for test B on `cells` numbers that are judged jointly, with spread 5 %."""
     streams, demand = STREAMS // 4, USUAL._replace(cells=cells)
 
     def words(off: np.ndarray) -> tuple[float, float]:
@@ -215,14 +218,14 @@ def jointly_line(draw: Draw, law: str, cells: int, panel: bool) -> dict[str, Any
 def line(
     test: str, law: str, holds: float | None, fails: float | None, right: float | None = None
 ) -> dict[str, Any]:
-    """Return a row of the table, in per cent."""
+    """Return a row of the table, with rates in per cent."""
     given = {"wrong holds": holds, "wrong fails": fails, "right holds": right}
     shown = {name: "" if rate is None else f"{100 * rate:.1f} %" for name, rate in given.items()}
     return {"test": test, "law of a run": law, **shown}
 
 
 def main() -> None:
-    """Simulate, and write the table between two comments of docs/judging.md."""
+    """Simulate all rows, and write the table between two comments of docs/judging.md."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     rng = np.random.default_rng(20261129)
     table = tables.markdown([*of_runs(rng), *of_numbers(rng)])

@@ -1,8 +1,9 @@
 """Keeps small pictures of the last full run's figures in docs/gallery/, and writes docs/gallery.md.
 
-A clone has no results, and its gallery and README show these pictures. Each names its run, commit
-and sizes. If a run left out all that a figure needs, its earlier picture stays. Pictures that no
-paper's file names are removed. A quick run draws none of them. A test remakes the page.
+A clone of the repository has no results, so its gallery and README show these pictures. Each
+picture names its run, commit and sizes. If a run left out all that a figure needs, the figure's
+earlier picture stays. Pictures that no paper's experiments.yaml names are removed. A quick run
+writes its figures to another folder, results/quick/. A test fails if the page is stale.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ KEPT = ROOT / "docs" / "gallery"
 WIDTH, COLOURS = 1440, 256  # pixels; thin lines stay legible, and a picture has some 60 kB
 INTRODUCTION = """# Gallery
 
-This page shows every figure that the notebooks of the papers and of the arena draw at the papers'
-sizes, with the command that makes it. Each figure names its run, commit and sizes.
-`python tools/kept_figures.py` stores the figures and writes this page."""
+The notebooks of the papers, and of the arena (a comparison of all methods), draw figures. This page
+shows each figure at the papers' sizes, with the command that makes it. Each figure names its run,
+commit and sizes. `python tools/kept_figures.py` stores the figures and writes this page."""
 NOT_DRAWN = "No run at the papers' sizes has drawn this figure yet, so it is not here."
 OTHERS = {  # pictures of docs/ that no paper's notebook draws: what they show, and what makes them
     "mpi_scaling.png": (
@@ -35,13 +36,13 @@ OTHERS = {  # pictures of docs/ that no paper's notebook draws: what they show, 
 
 
 def figures(root: Path = ROOT) -> dict[str, dict[str, str]]:
-    """Return the captions of the figures of every paper, from the configuration."""
+    """Return the captions of each paper's figures, from papers/*/experiments.yaml."""
     files = sorted(root.glob("papers/*/experiments.yaml"))
     return {file.parent.name: read_yaml(file).get("figures", {}) for file in files}
 
 
 def keep(results: Path, kept: Path = KEPT, root: Path = ROOT) -> list[Path]:
-    """Keep the figures of a full run; return the pictures that are new."""
+    """Store the figures of a full run as small pictures, and return the paths of these pictures."""
     named = figures(root)
     for old in kept.glob("*/*.png"):
         if old.stem not in named.get(old.parent.name, {}):
@@ -60,7 +61,7 @@ def keep(results: Path, kept: Path = KEPT, root: Path = ROOT) -> list[Path]:
 
 
 def shrink(source: Path, target: Path) -> None:
-    """Write a picture anew, at most `WIDTH` pixels wide and in few colours."""
+    """Write a copy of a picture, at most `WIDTH` pixels wide and in at most `COLOURS` colours."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with Image.open(source) as picture:
         small = picture.convert("RGB")
@@ -73,7 +74,7 @@ def shrink(source: Path, target: Path) -> None:
 
 
 def page(root: Path = ROOT) -> str:
-    """Return the gallery as Markdown."""
+    """Return the text of docs/gallery.md."""
     parts = [INTRODUCTION]
     for paper, captions in figures(root).items():
         parts.append(f"## `{paper}`")

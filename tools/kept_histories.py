@@ -1,11 +1,12 @@
 """Keeps the histories of runs that take hours, and puts them back into a checkout.
 
-``python tools/kept_histories.py keep PAPER …`` copies histories from results/ into kept/histories/,
-without the arrays that no table reads, and beside them the jobs' times. ``restore``, which is what
-`make restore` runs, copies back those whose settings are the plan's; Snakemake then runs only what
-is missing, and makes no data for what was copied. A kept history is a record of its own commit and
-its own data. Neither is compared with what is here now, so each copy says that it was restored, and
-its pages say from what.
+A history is the record of a run. ``python tools/kept_histories.py keep PAPER …`` copies histories
+from results/ to kept/histories/, without the arrays that no table reads. The times of their jobs
+are copied to the same folder. ``restore``, which `make restore` calls, copies back the histories
+whose settings equal those in the plan (all runs that the configuration asks for). Snakemake then
+runs only what is missing, and makes no data for the restored histories. A kept history belongs to
+the commit and the data that made it. ``restore`` compares neither with the present ones, so it
+marks each copy as restored, and the web pages say which commits made the restored histories.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ an
 
 
 def keep(results: Path, kept: Path, papers: Iterable[str]) -> list[Path]:
-    """Copy the histories of papers, and the times of their jobs; return the copies.
+    """Copy the histories of papers and the times of their jobs; return the paths of the copies.
 
-    A history that was restored is kept already.
+    Restored histories are left out, because they are kept already.
     """
     made = []
     for paper in papers:
@@ -60,7 +61,7 @@ def keep(results: Path, kept: Path, papers: Iterable[str]) -> list[Path]:
 
 
 def outdated(history: History, cell: Cell | None) -> str:
-    """Return why a kept history is not what the plan asks for; empty when it is."""
+    """Return why a kept history does not fit the plan, or an empty text if it fits."""
     if cell is None:
         return "no cell of the configuration, or its data are not here"
     changed = settings.changed(cell, history)
@@ -68,9 +69,10 @@ def outdated(history: History, cell: Cell | None) -> str:
 
 
 def restore(kept: Path, configfile: Path) -> list[str]:
-    """Copy kept histories into the results of the checkout; return the restored cells.
+    """Copy kept histories into the results of the checkout; return the paths of their cells.
 
-    Says which histories stay out, and why. A history that a run has made is not replaced.
+    A cell is a planned run of a method. The function prints which histories are not copied, and
+    why. It replaces no history that a run in this checkout has made.
     """
     plan = load_plan(read_yaml(configfile))
     results = Path(plan.config["paths"]["results"])
@@ -100,7 +102,7 @@ def restore(kept: Path, configfile: Path) -> list[str]:
 
 
 def _copy(kept: Path, name: str, results: Path) -> None:
-    """Copy a cell's history, marked, and the tables beside it, each into its folder."""
+    """Copy a cell's history, marked as restored, and its tables of times into the results."""
     history = History.load(kept / f"{name}.h5")
     history.about["restored"] = True
     history.save(results / "histories" / f"{name}.h5")
@@ -112,7 +114,7 @@ def _copy(kept: Path, name: str, results: Path) -> None:
 
 
 def main() -> None:
-    """Keep or restore, as the command line says."""
+    """Keep or restore histories, as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kept", type=Path, default=KEPT, help="the folder that keeps them")
     default = ROOT / "config" / "config.yaml"

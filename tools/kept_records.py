@@ -1,9 +1,11 @@
-"""Keeps of each history of a run its checksum and what it ended with, in kept/records/.
+"""Keeps the checksum and the last values of each history of a run, in kept/records/.
 
-``python tools/kept_records.py [PAPER …]`` reads results/, and ``fedcore certify`` compares with
-what it writes. Run it on the machine of the run, which it notes. A restored history lacks arrays:
-its record of before stands, with its machine, if that is of the same code, or else it stays out.
-The records of experiments that a run leaves out stand as well.
+A history is the record of one cell, a planned run of a method. ``python tools/kept_records.py
+[PAPER …]`` reads results/, and ``fedcore certify`` compares new runs with the written records. Call
+the program on the machine of the run, because the records describe the machine. A restored history
+lacks arrays and gets no new record. Its earlier record stays, with the description of its machine,
+if the cell's code is still the same. Earlier records of experiments that a run leaves out stay,
+too.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ from fedcore.words import counted
 
 
 def joined(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
-    """Describe two machines in one; where they differ, bytes need not be equal anywhere."""
+    """Return one description of two machines, with both values where the machines differ.
+
+    If the machines differ, no machine need give the same bytes.
+    """
     found = dict(first)
     for name, value in second.items():
         if value not in first[name].split(" and "):
@@ -36,7 +41,7 @@ def joined(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
 
 
 def kept_run(plan: Plan, paper: str, before: kept_cells.KeptRun | None) -> kept_cells.KeptRun:
-    """Return the record of a paper's run; `before` is the record that was kept earlier."""
+    """Return the record of a paper's run; `before` is the record that was kept earlier, if any."""
     results = Path(plan.config["paths"]["results"])
     planned = results / "plans" / f"{paper}.json"
     if not planned.is_file():
@@ -91,7 +96,7 @@ def kept_run(plan: Plan, paper: str, before: kept_cells.KeptRun | None) -> kept_
 def with_left_out(
     run: kept_cells.KeptRun, before: kept_cells.KeptRun, left_out: Collection[str]
 ) -> kept_cells.KeptRun:
-    """Add to the record of a run what was recorded before of the experiments that it left out."""
+    """Return a run's record, completed by earlier records of experiments that it left out."""
     others = {p: kept for p, kept in before.cells.items() if p.split("/")[1] in left_out}
     if not others:
         return run
@@ -110,7 +115,7 @@ def with_left_out(
 
 
 def keep(configfile: Path | None, kept: Path, papers: Collection[str]) -> None:
-    """Keep the records of papers, by default of all that have been run."""
+    """Write the records of the given papers, or of all papers that have been run."""
     plan = load_plan(read_configuration(configfile))
     done = Path(plan.config["paths"]["results"], "plans")
     for paper in papers or [name for name in plan.papers if (done / f"{name}.json").is_file()]:
@@ -125,7 +130,7 @@ def keep(configfile: Path | None, kept: Path, papers: Collection[str]) -> None:
 
 
 def main() -> None:
-    """Keep, as the command line says."""
+    """Write the records that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("papers", nargs="*", metavar="PAPER", help="by default all that have run")
     parser.add_argument("--kept", type=Path, default=CHECKOUT / kept_cells.FOLDER)

@@ -1,8 +1,8 @@
-"""Keeps the verdicts of the last runs in the folders of papers, and what else their pages say.
+"""Keeps the verdicts of the last runs in the folders of papers, and notes on these runs.
 
-`collect` copies the tables of verdicts from ``results/`` and writes data, versions, machine and
-times of the runs into ``kept/run.json``. Of earlier runs there stay other papers, and of the same
-paper the items that this run left out: a paper of many hours can be run in parts.
+`collect` copies the tables of verdicts from ``results/``, and writes data, versions, machine and
+times of the runs to ``kept/run.json``. Earlier verdicts stay if the last run left out their paper
+or their item (a printed result of the paper). A paper of many hours can therefore be run in parts.
 """
 
 from __future__ import annotations
@@ -41,22 +41,23 @@ def collect(
     checked: Mapping[str, Mapping[str, str]],
     codes: Mapping[str, str],
 ) -> None:
-    """Copy the tables of verdicts of a run, and note what else the pages say.
+    """Copy the tables of verdicts of a run, and write notes on the run.
 
     Parameters
     ----------
     results, root : path
-        Folder of the run, and of the checkout that keeps.
+        Folder of the run's results, and the checkout that keeps the verdicts.
     checked : mapping of str to mapping of str to str
-        Fingerprints of how items are checked, by paper and id. Of papers that are not here nothing
-        is kept.
+        Fingerprints of the items' tests, by paper and id. Nothing is kept of papers that are not in
+        `checked`.
     codes : mapping of str to str
-        Fingerprints of the code that would make a cell today, by its path.
+        Fingerprint of the present code of each cell (a planned run of a method), by the cell's
+        path.
 
     Raises
     ------
     DataError
-        When the run has no verdicts, or a file of it is missing or damaged.
+        If the run has no verdicts, or if a file of the run is missing or damaged.
     """
     files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in checked]
     if not files:
@@ -87,14 +88,14 @@ def collect(
 
 
 def retell(root: Path, papers: Mapping[str, Any]) -> None:
-    """Give kept verdicts the words of today's claims files; mark those whose test is another now.
+    """Update kept verdicts to the texts of today's claims files; mark those whose test has changed.
 
     Parameters
     ----------
     root : path
-        Folder of the checkout that keeps.
+        The checkout that keeps the verdicts.
     papers : mapping
-        What is in the claims files, by paper.
+        Contents of the claims files, by paper.
     """
     verdicts, run = read(root)
     for paper, kept in verdicts.items():
@@ -116,18 +117,20 @@ def with_earlier(
     could: Collection[str],
     alike: Collection[str],
 ) -> tuple[list[Verdict], list[str]]:
-    """Put earlier verdicts in the place of those that are not made; return their ids, too.
+    """Return a run's verdicts, some replaced by earlier ones, and the ids of those replaced.
 
-    A "not run" is not made if an earlier run had a word, or more readings.
+    An earlier verdict replaces a "not run" if the earlier one is no "not run", or rests on more
+    runs. An earlier verdict replaces another verdict if the item's test is the same, and the
+    earlier one rests on more runs of the same readings (ways to run an item).
 
     Parameters
     ----------
     verdicts, before : sequence of Verdict
-        Of a run, and of those before it.
+        Verdicts of the run, and verdicts that were kept earlier.
     could : collection of str
-        Ids of the items that a run of the whole paper judges.
+        Ids of the items whose earlier verdicts may be used.
     alike : collection of str
-        Ids of the items that have the same test as before. Others take any new word.
+        Ids of the items that have the same test as before.
     """
     judged = {(v.id, v.printed): v for v in before if v.id in could}
 
@@ -149,7 +152,7 @@ def _runs(verdict: Verdict) -> int:
 
 
 def runs_of(items: Collection[str], before: Run) -> list[Run]:
-    """Return the runs that judged `items`, from what was noted of the paper before."""
+    """Return the notes on the runs that judged `items`, from the earlier notes on the paper."""
     if not items:
         return []
     kept = ("date", "commit", "judged by", "machine", "versions", "times", "data")
@@ -162,9 +165,9 @@ def runs_of(items: Collection[str], before: Run) -> list[Run]:
 
 
 def joined(notes: Run, parts: Sequence[Run]) -> Run:
-    """Return what was noted of a run, together with the earlier runs whose verdicts are kept.
+    """Return the notes on a run, together with the earlier runs whose verdicts are kept.
 
-    What the same commit made with the same versions on the same machine is one run in parts.
+    An earlier run with the same commit, versions and machine is merged with the run.
     """
     run, others = dict(notes), []
     for part in parts:
@@ -181,13 +184,13 @@ def joined(notes: Run, parts: Sequence[Run]) -> Run:
 
 
 def run_that_judged(item: str, notes: Run) -> Run:
-    """Return what was noted of the run whose verdict on an item is kept: the last or an earlier."""
+    """Return the notes on the run that gave the kept verdict on an item: the last or an earlier."""
     earlier: list[Run] = notes.get("earlier", [])
     return next((part for part in earlier if item in part["items"]), notes)
 
 
 def data_of(notes: Run) -> Run:
-    """Return the data of the last run, and of the earlier ones whose verdicts are kept."""
+    """Return the data of the last run, and of the earlier runs whose verdicts are kept."""
     found: Run = {}
     for part in reversed([notes, *notes.get("earlier", [])]):
         found |= part.get("data", {})  # parts of before 24 November 2026 have none
@@ -195,7 +198,7 @@ def data_of(notes: Run) -> Run:
 
 
 def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
-    """Return title, data, versions and times of one paper from its plan, histories, benchmarks."""
+    """Return notes on a paper's run, from its plan, its histories and the times of its jobs."""
     path = results / "plans" / f"{paper}.json"
     if not path.is_file():
         raise DataError(f"there is no {path}: run `make reproduce` first")
@@ -250,25 +253,25 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
 
 
 def table(root: Path, paper: str) -> Path:
-    """Return where a checkout keeps the verdicts on a paper."""
+    """Return the path of the file in which a checkout keeps the verdicts on a paper."""
     return root / "papers" / paper / "verdicts.tsv"
 
 
 def write(root: Path, paper: str, verdicts: Sequence[Verdict]) -> None:
-    """Write the verdicts on a paper to where a checkout keeps them."""
+    """Write the verdicts on a paper to the file that `table` names."""
     lines = tables.text(verdict_pages.rows(verdicts), paper)
     table(root, paper).parent.mkdir(parents=True, exist_ok=True)
     table(root, paper).write_text(lines, encoding="utf-8", newline="\n")
 
 
 def read_notes(root: Path) -> Run:
-    """Return what `collect` noted, by paper."""
+    """Return the notes that `collect` has written, by paper."""
     notes = root / NOTES
     found: Run = json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
     return found
 
 
 def read(root: Path) -> tuple[dict[str, list[Verdict]], Run]:
-    """Return the kept verdicts by paper, and what `collect` noted."""
+    """Return the kept verdicts by paper, and the notes that `collect` has written."""
     run = read_notes(root)
     return {paper: verdict_pages.read(table(root, paper)) for paper in run}, run

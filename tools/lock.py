@@ -1,6 +1,7 @@
 """Writes requirements.lock, and the locks of the extras deep, mpi and slurm, by uv.
 
-What is locked stays at its version while it fits pyproject.toml, unless it is to be upgraded.
+A locked package stays at its version while pyproject.toml allows the version, unless --upgrade is
+given.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ADDED = {  # by other extras, with what these packages need and requirements.loc
 
 
 def lock(name: str, says: str, *options: str, packages: list[str] | None = None) -> None:
-    """Let uv write a lock, of pyproject.toml or of some packages alone, and say what it is."""
+    """Let uv lock pyproject.toml or some packages; write `says` as a comment on the first line."""
     given = {"input": "\n".join(packages)} if packages else {"stdin": subprocess.DEVNULL}
     source = "-" if packages else "pyproject.toml"
     command = [*UV, source, *options, f"--output-file={name}"]
@@ -34,7 +35,7 @@ def lock(name: str, says: str, *options: str, packages: list[str] | None = None)
 
 
 def main() -> None:
-    """Write every lock."""
+    """Write all lock files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
     newest = ["--upgrade"] * parser.parse_args().upgrade

@@ -1,6 +1,6 @@
 """Runs the tests with the oldest versions that pyproject.toml allows, by uv in .venv-oldest.
 
-Arguments that are not listed here are pytest's, such as ``-n 2`` or ``-k faps``.
+Arguments that are not listed here are passed to pytest, such as ``-n 2`` or ``-k faps``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ THREADS = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM"
 
 
 def install(python: str, extras: list[str]) -> None:
-    """Make the environment anew."""
+    """Make the environment .venv-oldest anew, with the oldest allowed versions."""
     pip = ["uv", "pip", "install", "--quiet", f"--python={VENV / 'bin/python'}"]
     oldest = ["--resolution=lowest-direct", "-r", "pyproject.toml"]
     for command in (
@@ -31,7 +31,7 @@ def install(python: str, extras: list[str]) -> None:
 
 
 def main() -> int:
-    """Install, and run the tests; return pytest's status."""
+    """Install the oldest versions, run the tests, and return pytest's exit status."""
     about, more = __doc__.strip().split("\n\n")
     parser = argparse.ArgumentParser(description=about, epilog=more)
     parser.add_argument("--python", default="3.11", help="version or path for uv  [3.11]")

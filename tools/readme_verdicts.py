@@ -1,6 +1,7 @@
-"""What README and docs/privacy.md say of the kept verdicts, between two comments.
+"""Texts on the kept verdicts that README.md, docs/privacy.md and paper.md have between comments.
 
-Questions come from the claims files; every word, count and answer follows from what is kept.
+The questions come from the claims files (papers/*/claims.yaml). All verdicts, counts and answers
+come from the kept verdicts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NONE = "No verdicts are kept: run `make reproduce`, then `python tools/verdicts.
 
 
 def inserted(root: Path) -> dict[str, str]:
-    """Return the whole text of the pages that people write, with their written parts made anew."""
+    """Return the whole texts of these pages, with new text between the comments."""
     parts = {
         "README.md": section(root),
         "docs/privacy.md": audits(root),
@@ -36,7 +37,7 @@ def inserted(root: Path) -> dict[str, str]:
 
 
 def between_comments(text: str, between: str, page: str, start: str = START, end: str = END) -> str:
-    """Return the text of a page with `between` in place of what stands between two comments."""
+    """Return the text of a page, with `between` in place of the text between two comments."""
     if text.count(start) != 1 or text.count(end) != 1:
         raise DataError(f"{page} needs the lines '{start}' and '{end}' once each")
     head, rest = text.split(start)
@@ -44,7 +45,7 @@ def between_comments(text: str, between: str, page: str, start: str = START, end
 
 
 def section(root: Path) -> str:
-    """Return what README says between `START` and `END`: each paper's question and answer."""
+    """Return the text for README.md, a table with each paper's question and answer."""
     verdicts, run = read(root)
     if not verdicts:
         return NONE
@@ -63,20 +64,20 @@ def section(root: Path) -> str:
 
 
 def found_so_far(root: Path) -> str:
-    """Return what paper.md says between `START` and `END`: how many items have which word."""
+    """Return the text for paper.md, which says how many items have each verdict."""
     verdicts, _ = read(root)
     printed = [v for found in verdicts.values() for v in verdict_pages.printed_items(found)]
     return f"Of {len(printed)} items today: {answers.count_words(printed)}.\n"
 
 
 def question_of(root: Path, paper: str) -> str:
-    """Return what the headline claims of a paper answer; empty without a claims file."""
+    """Return the question that a paper's headline claims answer; empty without a claims file."""
     file = root / "papers" / paper / "claims.yaml"
     return str(read_yaml(file).get("question", "")) if file.is_file() else ""
 
 
 def audits(root: Path) -> str:
-    """Return what docs/privacy.md says between `START` and `END`: the audits of the last runs."""
+    """Return the text for docs/privacy.md, a table of the kept verdicts of privacy audits."""
     verdicts, run = read(root)
     rows: list[tables.Row] = [
         {"audit": v.title, "bounds": v.readings[0].measured if v.readings else v.why,
@@ -89,6 +90,6 @@ def audits(root: Path) -> str:
 
 
 def every_paper() -> dict[str, Any]:
-    """Return what is in papers/*/claims.yaml, by paper."""
+    """Return the contents of papers/*/claims.yaml, by paper."""
     files = sorted(ROOT.glob("papers/*/claims.yaml"))
     return {path.parent.name: claims.read(path) for path in files}

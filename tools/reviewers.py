@@ -1,9 +1,9 @@
 """Writes what reviewers ask for: docs/reviewers.md, codemeta.json and paper.bib.
 
-The page says of every headline claim which command checks it, how long that takes, and the kept
-word. It also says what differed under other kernels and Pythons, from the certificates that are
-copied into kept/certificates. codemeta.json and paper.bib follow from pyproject.toml and
-CITATION.cff. A test remakes all.
+For every headline claim, the page says which command checks it, how long the command takes, and
+which verdict is kept. It also says what differed under other BLAS kernels and Python versions,
+according to the certificates in kept/certificates/. codemeta.json and paper.bib follow from
+pyproject.toml and CITATION.cff. A test fails if one of these files is stale.
 """
 
 from __future__ import annotations
@@ -82,15 +82,16 @@ BADGES: list[tables.Row] = [
 ]
 TOP = f"""# For reviewers
 
-`python tools/reviewers.py` writes this page from the stored run; a test fails if it is stale.
+`python tools/reviewers.py` writes this page from the stored run; a test fails if the page is stale.
 {OWNER}
 
 {tables.markdown(ASKED)}
 {tables.markdown(BADGES)}
-A certificate is a file in the form of [CODECHECK](https://codecheck.org.uk), and a page for people.
-It names what differs, and the command then ends with status 1. *Minutes* are CPU minutes on the
-machine of the stored run. If no minutes are given, the claim rests on formulas alone, or no run of
-the paper is in `kept/records/`; the command then runs the workflow of the whole paper.
+`fedcore certify` writes a certificate: a file for [CODECHECK](https://codecheck.org.uk), and a page
+for people. The certificate names what disagrees with the stored run; if anything disagrees or could
+not be made, `fedcore certify` ends with status 1. In the tables below, *minutes* are CPU minutes on
+the machine of the stored run. If no minutes are given, the claim rests on formulas alone, or no run
+of the paper is in `kept/records/`; the command then runs the workflow of the whole paper.
 """
 TAKES = """CPU hours and memory are those of the stored run; the hours include making the data.
 `make reproduce` downloads w8a, MNIST, Fashion-MNIST and CIFAR, or reads them from the folder that
@@ -98,21 +99,21 @@ TAKES = """CPU hours and memory are those of the stored run; the hours include m
 histories took.
 """
 RESTORED = "snakemake --cores 2 --configfile config/kept.yaml"  # with kept histories
-OURS = """The project made these certificates of `fedcore certify` itself, on a machine of its own.
+OURS = """The project itself made these certificates by `fedcore certify`, on a machine of its own.
 """
-OPEN = """These are the undecided items of the papers in the table above, grouped by what would
-decide them. The page of `fedrep` lists the undecided items of `fedrep`.
+OPEN = """These are the undecided items (printed claims) of the papers in the table above, grouped
+by what would decide them. The page of `fedrep` lists the undecided items of `fedrep`.
 """
 RUNS, LONGER = "More runs", "Longer runs, or other sizes"
 AUTHORS, NOTHING = "A word of the authors", "Nothing that a run can give"
 DECIDES = {
     RUNS: "*It then* is the verdict if further runs agree as often as the present ones.\n"
-    "*CPU hours* are an upper bound, as if every cell of the item got that many more runs.\n"
-    "No hours are given if the runs of one point decide.\n",
+    "*CPU hours* are an upper bound, as if all cells (runs of methods on problems) that\n"
+    "the item needs got that many more runs. No hours are given if one point decides alone.\n",
     LONGER: "The runs are too short, or have the wrong sizes, to show whether the item is true.\n",
-    AUTHORS: "The paper leaves something open. Filled in one way, the item holds; filled in\n"
-    "another way, it fails. Or two ways give numbers on both sides of the printed number. Or\n"
-    "more runs would lead to such a disagreement.\n",
+    AUTHORS: "The paper leaves something open. If it is filled in one way, the item holds; if it\n"
+    "is filled in another way, the item fails. Or two ways give numbers on both sides of the\n"
+    "printed number. Or more runs would lead to such a disagreement.\n",
     NOTHING: "The runs spread too far, lie too near the limit, or show no order after hundreds\n"
     "of runs.\n",
 }
@@ -182,7 +183,7 @@ FIELDS = {
 
 
 def page(root: Path) -> str:
-    """Return docs/reviewers.md: of each headline claim a command, its minutes and the kept word."""
+    """Return docs/reviewers.md: for each headline claim its command, minutes and kept verdict."""
     parts, runs = [TOP], kept_runs(root)
     for file in sorted(root.glob("papers/*/claims.yaml")):
         paper, printed = file.parent.name, claims.read(file)
@@ -217,7 +218,7 @@ def kept_runs(root: Path) -> dict[str, kept_cells.KeptRun]:
 
 
 def resources(runs: dict[str, kept_cells.KeptRun]) -> list[str]:
-    """Return what the kept run of each paper took: CPU hours and the memory of the largest job."""
+    """Return what each paper's kept run took: CPU hours and the memory of the largest job."""
     rows: list[tables.Row] = []
     for paper, run in runs.items():
         seconds = sum(cell.cpu for cell in run.cells.values()) + sum(run.problems.values())
@@ -230,7 +231,7 @@ def resources(runs: dict[str, kept_cells.KeptRun]) -> list[str]:
 
 
 def open_items(root: Path, runs: dict[str, kept_cells.KeptRun]) -> list[str]:
-    """Return what would decide each undecided item of the papers with a record of their run."""
+    """Return what would decide each undecided item of the papers with a kept record."""
     found: dict[str, list[tables.Row]] = {kind: [] for kind in DECIDES}
     for paper, run in runs.items():
         folder = root / "papers" / paper
@@ -263,10 +264,10 @@ def what_decides(
     kind : str
         A key of `DECIDES`.
     growth : float
-        How many times as many runs would decide it if they agreed as often; 0 if the kept table
-        does not tell.
+        How many times as many runs would decide the item if they agreed as often; 0 if the kept
+        table does not tell.
     then : str
-        The word that the item would then have.
+        The verdict that the item would then have, or an empty text if more runs do not decide it.
     """
     ran = [one for one in verdict.readings if not one.replaces and not one.obstacle]
     printed = [one for one in item["readings"] if not one["replaces"]]
@@ -295,7 +296,7 @@ def what_decides(
 
 
 def certificates(folder: Path) -> list[str]:
-    """Return what certificates of other kernels and Pythons say, and each digit that differs."""
+    """Return what certificates of other kernels and Pythons say, and a list of all differences."""
     rows: list[tables.Row] = []
     differing: list[str] = []
     for file in sorted(folder.glob("*.yml")):
@@ -325,7 +326,7 @@ def certificates(folder: Path) -> list[str]:
 
 
 def codemeta(root: Path) -> str:
-    """Return codemeta.json, version 3.0, of pyproject.toml and CITATION.cff."""
+    """Return the text of codemeta.json (version 3.0), from pyproject.toml and CITATION.cff."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     cited = read_yaml(root / "CITATION.cff")
     found: dict[str, Any] = {
@@ -359,7 +360,7 @@ def codemeta(root: Path) -> str:
 
 
 def bibliography(root: Path) -> str:
-    """Return paper.bib: the papers of CITATION.cff, and the software of paper.md."""
+    """Return the text of paper.bib: the papers in CITATION.cff, and the works in `OTHERS`."""
     entries = dict(OTHERS)
     for work in read_yaml(root / "CITATION.cff")["references"]:
         people = [f"{who['family-names']}, {who['given-names']}" for who in work["authors"]]
@@ -385,13 +386,13 @@ def bibliography(root: Path) -> str:
 
 
 def written(root: Path) -> dict[str, str]:
-    """Return the text of each file, by its path."""
+    """Return the texts of all files that this program writes, by their paths."""
     made = {"docs/reviewers.md": page(root), "codemeta.json": codemeta(root)}
     return made | {"paper.bib": bibliography(root)}
 
 
 def main() -> None:
-    """Write all files."""
+    """Write all files, and print their names."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     for name, text in written(ROOT).items():
         (ROOT / name).write_text(text, encoding="utf-8", newline="\n")

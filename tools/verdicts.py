@@ -1,8 +1,8 @@
 """Keeps the verdicts of the last runs in the folders of papers, and writes the pages on them.
 
-`kept_verdicts` copies the verdicts, and gives those of earlier runs the words that claims files
-have today. All pages are functions of what it keeps, and so is what `readme_verdicts` writes into
-README and docs/privacy.md; a test remakes them.
+The module `kept_verdicts` copies the verdicts, and updates verdicts of earlier runs to the texts of
+today's claims files. The module `readme_verdicts` makes texts for README.md, docs/privacy.md and
+paper.md. All pages and texts follow from what is kept, and a test fails if they are stale.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TIMES = (
 
 
 def pages(root: Path) -> dict[str, str]:
-    """Return the text of every page, by its path; the site includes those of the papers."""
+    """Return the text of every page, by its path; docs/verdicts/ includes the papers' pages."""
     verdicts, run = read(root)
     found = {"docs/verdicts.md": index(verdicts, run)}
     for paper, items in verdicts.items():
@@ -61,7 +61,7 @@ def pages(root: Path) -> dict[str, str]:
 
 
 def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
-    """Return docs/verdicts.md: the answers, the counts, what the words mean, and the runs."""
+    """Return docs/verdicts.md: the answers, the counts, what the verdicts mean, and the runs."""
     found = [verdict for items in verdicts.values() for verdict in items]
     parts = ["# Verdicts\n", f"{WRITTEN}\n"]
     if not found:
@@ -90,7 +90,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
 
 
 def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> str:
-    """Return the page of one paper: the answer first, then items, facts, figures and the run."""
+    """Return the page of one paper: first the answer, then items, facts, figures and the run."""
     notes = run[paper]
     parts = [
         f"# {notes['title']}\n",
@@ -123,7 +123,7 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
 
 
 def facts(file: Path) -> list[str]:
-    """Return the facts and the figures of a claims file, which have no words."""
+    """Return the page parts for the facts and figures of a claims file, which have no verdict."""
     printed = claims.read(file)
     parts = []
     if told := printed["facts"]:
@@ -137,7 +137,7 @@ def facts(file: Path) -> list[str]:
 
 
 def earlier(part: Run) -> str:
-    """Return what a page says of an earlier run whose verdicts on some items were kept."""
+    """Return the page part on an earlier run from which some verdicts are kept."""
     items = ", ".join(f"`{item}`" for item in part["items"])
     cost = total(part["times"].values())
     said = (
@@ -152,8 +152,8 @@ def earlier(part: Run) -> str:
 def total(times: Collection[Run]) -> tables.Row:
     """Return what experiments took together: cells, their seconds, and the largest memory in MB.
 
-    How many cells were made by other code, and how many have no time, is None where a run has not
-    noted it; so are CPU seconds.
+    The number of cells that other code made, the number of cells without a time, and the CPU
+    seconds are None if some run has not noted them.
     """
 
     def counts(name: str) -> float | None:
@@ -170,7 +170,7 @@ def total(times: Collection[Run]) -> tables.Row:
 
 
 def runs(run: Run) -> list[tables.Row]:
-    """Return a row per run that judged: when and where it was, and how long its cells took."""
+    """Return a row per run that judged items: date, commits, machine, and time of its cells."""
     rows: list[tables.Row] = []
     for paper, last in run.items():
         for part in [last, *last.get("earlier", [])]:
@@ -188,13 +188,13 @@ def listed(values: dict[str, str]) -> str:
 
 
 def codes() -> dict[str, str]:
-    """Return the fingerprint of the code that makes a cell, by its path; of all cells with data."""
+    """Return the fingerprint of each cell's present code, by the cell's path."""
     plan = load_plan(read_yaml(ROOT / "config" / "config.yaml"))
     return {path: cell.code for path, cell in plan.cells.items()}
 
 
 def note_tests(root: Path) -> None:
-    """Record each item's test, with the seed of the configuration, in its paper's folder."""
+    """Record each item's test, if it has changed, in its paper's folder, with the seed."""
     seed = read_yaml(root / "config" / "config.yaml")["seed"]
     today = datetime.now(UTC).date().isoformat()
     for name, printed in every_paper().items():
@@ -203,7 +203,7 @@ def note_tests(root: Path) -> None:
 
 
 def main() -> None:
-    """Collect from results/, unless told not to, and write all pages."""
+    """Collect the verdicts in results/, unless --pages-only is given, and write all pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     only = "write the pages anew from what is kept, and leave results/ alone"
     parser.add_argument("--pages-only", action="store_true", help=only)

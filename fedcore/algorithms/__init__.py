@@ -2,35 +2,36 @@
 
 To add an algorithm, put a module into this package, or register a module of another package under
 the entry point group ``fedcore.algorithms``. The first line of the module's docstring is the
-method's title. The rest of the docstring says where the method differs from the paper.
+method's title. The rest of the docstring describes the method, and says where it differs from its
+paper.
 
-The module ends with the declaration of the algorithm::
+The module ends by declaring the algorithm::
 
     ALGORITHM = Algorithm(paper="hospital", parameters=Params, run=run, communication=communication)
 
-The function `run` hands every new iterate to its argument `record`, by the call
-``record(iteration, **iterate)``. The first call, before the first round, has iteration 0. Most
-methods loop with ``for k in record.rounds(most):`` and pass the round's number k as iteration. The
-loop ends after ``most`` rounds, or earlier if ``record`` ends the run.
+The function `run` hands every new iterate to its argument `record`, by the call ``record(iteration,
+**iterate)``. The first call, before the first round, has iteration 0. Most methods loop with ``for
+k in record.rounds(most):`` and pass the round's number k as iteration. The loop ends after ``most``
+rounds, or earlier if ``record`` ends the run, for example because an iterate is not finite.
 
-A method that learns a subspace passes ``basis=…`` or ``factors=…`` to ``record``. A method that
-trains classifiers passes ``classifiers=…``. A method for linear regression passes ``basis=…`` and
-``models=…``, a matrix with one row of coefficients per client. The argument ``target=…`` of
-``record`` is the number of leading directions that the method seeks, by default the number of
-columns of the basis. The argument ``counts={column: number, …}`` contains the values of the columns
-that the algorithm adds to the history.
+A method that learns a subspace passes ``basis=…`` to ``record`` or, if it factorises the samples as
+U Vᵀ, ``factors=…``. A method that trains classifiers passes ``classifiers=…``. A method for linear
+regression passes ``basis=…`` and ``models=…``, a matrix with one row of coefficients per client.
+The argument ``target=…`` of ``record`` is the number of leading directions that the method seeks,
+by default the number of columns of the basis. The argument ``counts={column: number, …}`` contains
+the values of the columns that the algorithm adds to the history, the table with one row per call of
+``record``.
 
 A client step is a function of the client's data, the client's state and the server's message. The
-step may close over parameters, and over numbers that the server chooses, such as a number of local
-steps. A client step may not close over arrays, nor over numbers computed from the clients' data.
-The server must broadcast the arrays that a client step needs, and the client may keep them.
+function may use, as closure variables, parameters and numbers that the server chooses, such as a
+number of local steps. It may not use arrays in this way, nor numbers computed from the clients'
+data. The server must broadcast the arrays that a client step needs, and the client may keep them.
 
 A differentially private method has a parameter ``epsilon``; with ``epsilon=None`` the method runs
-without privacy. Before the first upload, the method calls
-``federation.protect(delta=…, neighbours=…)``, which starts to count the privacy loss ε. The client
-steps of a private method add noise with ``state.privacy``. If a client sends a value that it has
-computed from noisy releases, the step passes the value through `derived` (see
-`fedcore.privacy.mechanisms`).
+without privacy. Before the first upload, the method calls ``federation.protect(delta=…,
+neighbours=…)``, which starts to count the privacy loss ε. The client steps of a private method add
+noise by the methods of ``state.privacy``. If a client sends a value that it has computed from such
+noisy values, the step passes the value through `derived` (see `fedcore.privacy.mechanisms`).
 """
 
 from __future__ import annotations
@@ -66,13 +67,13 @@ class Algorithm:
     Attributes
     ----------
     paper : str
-        Short name of the paper to which the method belongs.
+        Short name, such as ``faps``, of the paper under which fedcore lists the method.
     parameters : type
         Frozen dataclass of hyper-parameters. If the method learns a subspace, the class needs the
         fields ``n_components`` and ``start``, as in `fedcore.parts.params.Parameters`. If the
         method trains classifiers, the class needs the field ``model``, as in
-        `fedcore.deep.settings.Params`. A subclass of either class also checks the value of every
-        field.
+        `fedcore.deep.settings.Params`. A class that inherits from one of these two also checks the
+        value of every field.
     run : callable
         ``run(federation, params, rng, record)`` returns a dict of final arrays. For a subspace, the
         dict contains ``V`` or ``basis`` of shape (n_features, n_components).
@@ -88,13 +89,16 @@ class Algorithm:
         arrays. A step on sparse data may only multiply by the data or the transposed data, and read
         the shape and norms of the data.
     columns : mapping of str to (str, str)
-        Unit and description of each column that the method adds to the history.
+        Unit and description of each column that the method adds to the history, the run's table of
+        results.
     released : frozenset of str
-        Names of the `columns` whose values are covered by the guarantee of a private run. The other
-        `columns` are computed from the data without noise.
+        Names of those `columns` whose values the privacy guarantee of a private run covers. The
+        guarantee does not cover the other `columns`, which are computed from the data without
+        noise.
     gram_products_only : bool
-        Whether the steps read the data only through `fedcore.parts.gram_products.gram_product`. If
-        so, `FederatedPCA` may form the Gram matrix of all data before the first round.
+        True if the client steps read the data only through
+        `fedcore.parts.gram_products.gram_product`. `FederatedPCA` may then form the Gram matrix of
+        all data before the first round.
     commutes : callable, optional
         ``commutes(params)`` tells whether the method commutes with rotations of the features. A
         method commutes if it uses the data only in matrix products and inner products, and never
@@ -102,21 +106,21 @@ class Algorithm:
         few coordinates, need such a method (see `fedcore.experiments.axes`). None means that the
         method never commutes.
     private_fit : mapping, optional
-        Parameters that a private `FederatedPCA` passes to the method. With these parameters the
-        noise is Gaussian, and neighbouring data sets differ by one added or removed row. None means
-        that a private `FederatedPCA` cannot run the method.
+        Parameters that `FederatedPCA` passes to the method in a private fit. With these parameters
+        the noise is Gaussian, and neighbouring data sets differ by one added or removed row. None
+        means that `FederatedPCA` cannot run the method privately.
     steps : callable, optional
         ``steps(params, k)`` is the number of products with the data that a client makes in round k.
         None means one product per client and round.
     citation : str
-        Source of the method, which histories store and web pages print.
+        Publication that describes the method; history files store it, and web pages print it.
     look : (str, str), optional
         Colour and line style in figures, as keys of ``COLOURS`` and ``LINES`` of
         `fedcore.reports.curve_styles`. By default the method's name determines colour and line
         style.
     case : mapping
-        Attributes of `fedcore.testing.Case`, such as a reference implementation in NumPy, that the
-        checks of a method cannot determine by themselves.
+        Facts about the method that the checks in `fedcore.testing` need and cannot find out, such
+        as a reference implementation in NumPy. The keys are attributes of `fedcore.testing.Case`.
     name : str
         Name in the registry and in configuration files; set by the registry.
     module : module
@@ -200,14 +204,15 @@ class Algorithm:
     def params(
         self, values: Mapping[str, Any], *, form: str = "NAME=VALUE", drop: str = "leave it out"
     ) -> Any:
-        """Build the algorithm's parameters, and refuse unknown and missing names.
+        """Return the algorithm's ``Params`` with these values; refuse unknown and missing names.
 
         Parameters
         ----------
         values : mapping
             Value of each parameter by name.
         form : str
-            How error messages tell the user to write a parameter, such as ``--set NAME=VALUE``.
+            Syntax in which error messages tell the user to give a parameter, such as ``--set
+            NAME=VALUE``.
         drop : str
             Advice in the error message if `values` contains ``n_components`` and the algorithm has
             no such parameter.
@@ -230,8 +235,8 @@ class Algorithm:
     def _require_all(self, values: Mapping[str, Any], form: str) -> None:
         """Raise an error that lists every missing required parameter with its allowed values.
 
-        An unknown name may be a misspelt required parameter; this method then leaves the error to
-        `params`.
+        If `values` contains an unknown name, which may be a misspelt required parameter, this
+        method raises nothing, and `params` raises the error.
         """
         fields = dataclasses.fields(self.parameters)
         required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}

@@ -1,26 +1,27 @@
 """Adaptive power method for differentially private PCA.
 
-A step of the power method multiplies x by AᵀA, where the rows a of A are the samples. The sparse
-vector technique finds a threshold θ, a power of `ratio`, such that only a few rows contribute more
-than θ to the product. The step leaves out these rows, so one row changes the sum by at most θ. With
-the noise multiplier z, the step is:
+The method is Algorithm 1 of Nguyen, Ene & Nguyen (arXiv:2602.11454), here called the paper. A step
+of the power method multiplies x by AᵀA, where the rows a of A are the samples. The sparse vector
+technique finds a threshold θ, a power of `ratio`, such that only a few rows a have a contribution
+‖a‖|⟨a,x⟩| above θ to the product. The step leaves out these rows, so one row changes the sum by at
+most θ. With the noise multiplier z, the step is:
 
     x ← Σ_{‖a‖|⟨a,x⟩| ≤ θ} a⟨a,x⟩ + θ z g,   g ~ N(0, I),    then x ← x/‖x‖, as the paper suggests.
 
-Neighbouring data sets differ by one added or removed row, as in the proof of Lemma 3.1. The number
-of rows n is therefore not public. Each query of the sparse vector technique counts the rows *above*
-a threshold and compares the count with a margin. The paper writes this comparison in a form that
+Neighbouring data sets differ by one added or removed row, as in the proof of the paper's Lemma 3.1.
+The number of rows n is therefore not public. Each query of the sparse vector technique counts the
+rows *above* a threshold and compares the count with a margin. The paper's form of this comparison
 contains n. The count has sensitivity 1, and is monotone: an added row never lowers it. No parameter
 is taken from the data: the range of θ is fixed in advance, and rows may have any norm.
 
-For T steps, ``calibration="paper"`` gives every step the budget (ε₀, δ₀) with
-``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and ``(T + 1) δ₀ = δ`` (Lemma 3.1). In each step, the sparse
-vector technique spends ε₀. With ``constant="statement"``, z is √(2 log(2/δ₀))/ε₀, as in the
+For T steps, ``calibration="paper"`` gives every step the budget (ε₀, δ₀) with ``2(Tε₀² + √(2
+log(1/δ₀) T) ε₀) = ε`` and ``(T + 1) δ₀ = δ`` (Lemma 3.1). In each step, the search for θ by the
+sparse vector technique is ε₀-DP. With ``constant="statement"``, z is √(2 log(2/δ₀))/ε₀, as in the
 pseudo-code. With ``constant="proof"``, z is 2√log(2/δ₀)/ε₀, as in the proof of Lemma 3.1.
-``calibration="tight"`` takes the least z that the privacy accountant allows for T Gaussian releases
-and T pure-DP searches for a threshold. The searches spend the share `search_share` of the zCDP
-budget. For the same privacy loss of a search, the counts get half as much noise as with
-``calibration="paper"``, which suffices because they are monotone.
+``calibration="tight"`` takes the least z with which, by the privacy accountant, T Gaussian releases
+and T pure-DP searches for a threshold are (ε, δ)-DP together. The searches spend the share
+`search_share` of the zCDP budget. For the same privacy loss of a search, the counts get half as
+much noise as with ``calibration="paper"``. This noise suffices because the counts are monotone.
 
 The paper computes only one column x (k = 1). For k > 1 columns X, each step orthonormalises X, and
 ‖a‖‖Xᵀa‖₂ replaces ‖a‖|⟨a,x⟩|. With several clients, each client runs the step on its own rows with
@@ -53,21 +54,24 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters that the method adds to `Budgeted`.
+    """Hyper-parameters that the method adds to those of `Budgeted`, such as ε and δ.
 
     Attributes
     ----------
     rounds : int
         Number T of steps of the power method.
     failure : float
-        Bound β on the probability that the search rejects a threshold that no row exceeds.
+        Bound β on the probability that the search rejects a threshold although no row's
+        contribution exceeds it.
     search_share : float
-        Share of the zCDP budget that the calibration ``tight`` gives to the threshold search.
+        Share of the zCDP budget that the calibration ``tight`` gives to the searches for
+        thresholds.
     ratio : float
-        Ratio of successive thresholds in the search.
+        Ratio of successive thresholds that a search tries.
     constant : str
-        Formula for the noise with the calibration ``paper``. ``statement`` takes the formula of the
-        paper's pseudo-code, and ``proof`` takes the larger noise of the proof of Lemma 3.1.
+        Formula for the noise with the calibration ``paper``. ``statement`` takes the formula in the
+        pseudo-code of Nguyen, Ene & Nguyen, and ``proof`` takes the larger noise in the proof of
+        their Lemma 3.1.
     """
 
     rounds: CountOrZero = 10
@@ -78,7 +82,7 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1 of the paper.
+    """Run Algorithm 1 of Nguyen, Ene & Nguyen (arXiv:2602.11454).
 
     Returns
     -------

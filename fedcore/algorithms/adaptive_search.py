@@ -1,15 +1,17 @@
-"""Adaptive power method without knowledge of the gap.
+"""Adaptive power method that needs no knowledge of the spectral gap.
 
 For each guess κ = 1, ½, ¼, … of the spectral gap, the method runs T = ⌈`unit`/κ⌉ steps of Algorithm
-1 (`adaptive_power`). The exponential mechanism (McSherry & Talwar, FOCS 2007) chooses one of the
-resulting bases X by their utilities ‖A X‖²_F, where the rows of A are the samples. Neighbouring
-data sets differ by one added or removed row a, which changes a utility by at most ‖a‖² ≤ 1.
+1 of Nguyen, Ene & Nguyen (see `adaptive_power`). The exponential mechanism (McSherry & Talwar, FOCS
+2007) chooses one of the resulting bases X by their utilities ‖A X‖²_F, where the rows of A are the
+samples. Neighbouring data sets differ by one added or removed row a, which changes a utility by at
+most ‖a‖² ≤ 1.
 
-The paper gives no constants for the search over κ. In fedcore the exponential mechanism is
-(`choice_share`·ε)-DP. All steps of all guesses have the same noise multiplier, the least that the
-privacy accountant allows for the whole run. The calibration ``paper`` is refused. With several
-clients, each client adds noise to the products of its own rows and chooses a guess by its own rows.
-The server takes the guess that most clients chose. In a tie, the largest guess wins.
+Nguyen, Ene & Nguyen give no constants for the search over κ. In fedcore the exponential mechanism
+is (`choice_share`·ε)-DP. All steps of all guesses have the same noise multiplier, the least with
+which the privacy accountant finds the whole run (ε, δ)-DP. ``calibration="paper"`` is refused. With
+several clients, each client adds noise to the products of its own rows, and chooses a guess by the
+utilities for its own rows. The server takes the guess that most clients chose. In a tie, the
+largest guess wins.
 """
 
 from __future__ import annotations
@@ -41,15 +43,15 @@ SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters that the method adds to `Budgeted`.
+    """Hyper-parameters that the method adds to those of `Budgeted`, such as ε and δ.
 
     Attributes
     ----------
     guesses : int
         Number of guesses of the gap κ.
     unit : float
-        Number of steps for the guess κ = 1. `unit` replaces the logarithm in the paper's Corollary
-        1.1.
+        Number of steps for the guess κ = 1. Corollary 1.1 of Nguyen, Ene & Nguyen has a logarithm
+        in the place of `unit`.
     choice_share : float
         Share of ε that the exponential mechanism spends.
     """
@@ -67,7 +69,7 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1 for every guess and choose a result.
+    """Run Algorithm 1 for every guess of the gap, and choose one of the resulting bases.
 
     Returns
     -------
@@ -108,8 +110,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
-    In each step, every client receives one d×k block and sends one. For the vote, every client
-    receives all candidate bases and sends one number for each.
+    In each step, every client receives one d×k matrix (d features, k components) and sends one. For
+    the choice of a guess, every client receives all candidate bases and sends one number for each
+    basis.
     """
     steps, block = sum(schedule(params)), shape.n_features * params.n_components
     up = steps * block + params.guesses
@@ -123,7 +126,7 @@ def schedule(params: Params) -> list[int]:
 
 
 def calibrate(params: Params, epsilon: float) -> Noise:
-    """Return the noise of one step with which all steps and the choice together spend (ε, δ)."""
+    """Return the noise of one step with which all steps and the choice of a guess spend (ε, δ)."""
     steps = sum(schedule(params))
     choice = Bounded(params.choice_share * epsilon)
     multiplier = calibration.calibrate(

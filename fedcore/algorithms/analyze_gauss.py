@@ -8,7 +8,7 @@ Neighbouring data sets differ by one added or removed row a. A row of norm at mo
 ``calibration="paper"`` takes σ = √(2 ln(1.25/δ))/ε and refuses ε > 1, because this σ is not proved
 to suffice for ε > 1. ``calibration="tight"`` takes the least σ with which the Gaussian mechanism is
 (ε, δ)-DP (Balle & Wang, ICML 2018). Let σⱼ be the singular values of A. To leading order in the
-noise, the squared sine of the angle between the first component and its exact value has an
+noise, the squared sine of the angle between the first eigenvectors of C and of AᵀA has an
 expectation of at most ``σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²``. With several clients, each client adds noise to
 the matrix AᵀA of its own rows. The server receives only noisy matrices, adds them up, and need not
 be trusted. The summed noise of m clients has m times the variance of one client's noise.
@@ -32,7 +32,7 @@ from fedcore.privacy import calibration
 
 
 class Params(Budgeted):
-    """The hyper-parameters of `Budgeted`.
+    """The hyper-parameters of `Budgeted`, such as ε and δ, and no others.
 
     Attributes
     ----------
@@ -46,12 +46,13 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1 of the paper.
+    """Run Algorithm 1 of Dwork, Talwar, Thakurta & Zhang (STOC 2014).
 
     Returns
     -------
     dict
-        ``basis``, of shape (n_features, n_components), has the top eigenvectors as columns.
+        ``basis``, of shape (n_features, n_components), has the top eigenvectors of the noisy matrix
+        C as columns.
     """
     params.open(federation, "add_or_remove_one", rows=False)
 

@@ -1,14 +1,16 @@
 """APFL: every client mixes the server's network with one of its own, and trains both.
 
-In every round a share r of the clients trains for E epochs. Each step, on the loss fᵢ of one batch,
-updates the client's copy wᵢ of the server's network w and the client's own network vᵢ:
+In every round a share r of the clients trains for E epochs. Each step of client i takes the loss fᵢ
+of one batch, and updates the client's copy wᵢ of the server's network w and the client's own
+network vᵢ:
 
     wᵢ ← wᵢ − η ∇fᵢ(wᵢ),    vᵢ ← vᵢ − η ∇_v fᵢ(v̄ᵢ),    v̄ᵢ = α vᵢ + (1 − α) wᵢ.
 
-The mixture weight α is fixed. The new w is the mean of the participants' wᵢ. Client i predicts with
-the mixture α vᵢ + (1 − α) w, where w is the newest network of the server. For every α, w is the
-same as in FedAvg; with α = 0, the clients' predictions are also the same. The code of Collins et
-al. (ICML 2021) takes the mixture α vᵢ + α wᵢ, without the factor 1 − α.
+The mixture weight α is fixed. After the E epochs, the server's new w is the mean of the
+participants' wᵢ. Client i predicts with the mixture α vᵢ + (1 − α) w, where w is the newest network
+of the server. For every α, w is the same as in FedAvg; with α = 0, the clients' predictions are
+also the same. The code of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) takes the mixture α
+vᵢ + α wᵢ, without the factor 1 − α.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Hyper-parameters that APFL adds to `fedcore.deep.settings.Params`.
+    """Hyper-parameters that APFL adds to those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     mixture : float
-        Weight α of a client's own network.
+        Weight α of a client's own network in the mixture with the server's network.
     """
 
     mixture: Annotated[float, real(least=0, most=1)] = 0.25

@@ -1,4 +1,4 @@
-"""Block Lanczos on the server, with full reorthogonalisation and thick restarts.
+"""Block Lanczos method on the server, with full reorthogonalisation and thick restarts.
 
 The method is in none of the five papers that fedcore reproduces. The messages are the same as in
 simultaneous subspace iteration (SSI): in each round, every client downloads and uploads one n×p
@@ -9,13 +9,14 @@ the samples of client i as columns of Aᵢ and AAᵀ = Σᵢ AᵢAᵢᵀ:
     U = Σᵢ AᵢAᵢᵀ Q;   V ← [V Q];   T = Vᵀ AAᵀ V;   F = (I − V Vᵀ) U;   Q ← orth(F).
 
 The Rayleigh–Ritz basis in range(V) is V S, where the columns of S are the p leading eigenvectors of
-T. The error falls like a Chebyshev polynomial, whereas the error of SSI falls like a power. Because
-AAᵀV = V T + [0 … 0 F], the server can take one more power step, Z = orth(AAᵀ V S), without a
-message. The iterate in the history is Z. After one round, Z spans the same space as in SSI.
+T. The error falls from round to round like a Chebyshev polynomial, whereas the error of SSI falls
+like a power. Because AAᵀV = V T + [0 … 0 F], the server can take one more power step, Z = orth(AAᵀ
+V S), without a message. The method records Z as the iterate of the round. After one round, Z spans
+the same space as the iterate of SSI.
 
-If V has no room for another block (see `memory`), the server restarts: it replaces V by the leading
-Ritz vectors, at most half as many as V has columns. After a restart T is diagonal, and no product
-with AAᵀ has to be computed again.
+If V has `memory` blocks of p columns, or n columns in all, the server restarts: it replaces V by
+the leading Ritz vectors, at most half as many as V has columns. After a restart T is diagonal, and
+the clients need not repeat any product with AAᵀ.
 
 If the complement of range(V) has fewer than p dimensions, Q holds a basis of the complement and is
 padded with Ritz vectors. If `memory` allows ⌈n/p⌉ blocks, range(V) is the whole space after ⌈n/p⌉
@@ -24,11 +25,11 @@ rounds, and the answer is exact up to rounding.
 If range(V) is invariant under AAᵀ, F is rounding noise, and the next Q has arbitrary directions
 orthogonal to V.
 
-After k rounds the server knows the products of a Gram matrix with k·p orthonormal vectors. After
-n/p rounds the server knows the whole Gram matrix. Without secure aggregation, the server learns the
-Gram matrix of every client. With secure aggregation, the server learns only the sum of the clients'
-Gram matrices. Other methods that exchange n×p blocks reveal about as much, because these methods
-need more rounds for the same accuracy.
+After k rounds the server knows the products of a Gram matrix of the data with k·p orthonormal
+vectors. After n/p rounds the server knows the whole Gram matrix. Without secure aggregation, this
+is the Gram matrix of every client. With secure aggregation, it is only the sum of the clients' Gram
+matrices. Other methods that exchange n×p blocks reveal about as much, because they need more rounds
+for the same accuracy.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from fedcore.validation import whole
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Hyper-parameters that the method adds to `ssi.Params`.
+    """Hyper-parameters that the method adds to those of `ssi.Params`.
 
     Attributes
     ----------
@@ -124,7 +125,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def _arrived(
     test: ConvergenceTest, theta: np.ndarray, F: np.ndarray, S: np.ndarray, p: int, dtype: np.dtype
 ) -> bool:
-    """Return whether the leading p Ritz vectors have converged, given the residuals F S."""
+    """Return whether the p leading Ritz vectors have converged, judged by their residuals F S."""
     if not np.isfinite(F).all():
         return False
     residual, following = float(np.linalg.norm(F @ S[:, :p], 2)), None
@@ -143,7 +144,7 @@ def _with_room(store: np.ndarray, columns: int, most: int) -> np.ndarray:
 
 
 def _bordered(T: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Return T, bordered by `column` = Vᵀ U on the right and by its transpose at the bottom."""
+    """Return T with `column` = Vᵀ U added on the right and the transpose added at the bottom."""
     j = len(T)
     found = np.empty((len(column),) * 2)
     found[:j, :j], found[:j, j:], found[j:, :j] = T, column[:j], column[:j].T

@@ -20,7 +20,7 @@ from fedcore.parts.params import Parameters
 
 
 class Params(Parameters):
-    """Hyper-parameters.
+    """Hyper-parameters of a method that computes its subspace directly, without iterations.
 
     Attributes
     ----------

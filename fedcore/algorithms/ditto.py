@@ -1,15 +1,15 @@
-"""Ditto: FedAvg, and for each client a network of its own, held near the server's network.
+"""Ditto: FedAvg, and for each client a personal network, which a penalty holds near the server's.
 
 In every round a share r of the clients makes two descents of E epochs each. The first descent
 starts from the server's network w and minimises the client's loss fᵢ; the server averages the
-results. The second descent starts from the client's own network vᵢ and minimises fᵢ(v) + λ/2
-‖v − w‖², with the w that the server sent. Client i predicts with vᵢ. Both descents of a client use
-the same batches. With λ = 0 the networks vᵢ are the same as in the method Local Only.
+results. The second descent starts from the client's own network vᵢ and minimises fᵢ(v) + λ/2 ‖v −
+w‖², with the w that the server sent in this round. Client i predicts with vᵢ. Both descents of a
+client use the same batches. With λ = 0 the networks vᵢ are the same as in the method Local Only.
 
-By default the momentum includes the gradient of the penalty. The code of Collins, Hassani, Mokhtari
-& Shakkottai (ICML 2021) keeps the penalty out of the momentum and adds −η λ (vᵢ − w) to each step
-of vᵢ, as ``pull="beside"`` does here. With momentum β, a penalty outside the momentum is weaker by
-the factor 1 − β.
+By default the momentum of the second descent includes the gradient of the penalty. The code of
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) keeps the penalty out of the momentum and adds
+−η λ (vᵢ − w) to each step of vᵢ, as ``pull="beside"`` does here. With momentum β, a penalty outside
+the momentum is weaker by the factor 1 − β.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from fedcore.validation import NonNegative, one_of
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Hyper-parameters that Ditto adds to `fedcore.deep.settings.Params`.
+    """Hyper-parameters that Ditto adds to those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     strength : float
-        Weight λ of the penalty.
+        Weight λ of the penalty ½‖v − w‖² on the distance to the server's network.
     pull : {"inside", "beside"}
         ``inside`` includes the gradient of the penalty in the momentum. ``beside`` adds the
         gradient of the penalty to each step, outside the momentum.

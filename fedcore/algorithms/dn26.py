@@ -2,16 +2,17 @@
 
 The rows of A are the samples. The method adds Gaussian noise to the top eigenvectors of the
 symmetrised matrix (0 A; Aᵀ 0). The noise is proportional to a private estimate of the eigenvectors'
-coherence, which is defined below. The abstract of the paper, and Table 1 of Nguyen, Ene & Nguyen,
-describe the method without its constants. The constants below were derived for fedcore.
+coherence, which is defined below. Two texts describe the method without its constants: the abstract
+of d'Orsi & Novikov (SODA 2026), and Table 1 of Nguyen, Ene & Nguyen (arXiv:2602.11454). The
+constants below were derived for fedcore.
 
 Let γ = σ_k − σ_{k+1} be the gap of the singular values of A. Let U_k and V_k hold the k leading
 left and right singular vectors, and let Z = (U_k; V_k)/√2 be the top eigenvectors. Let m be the
-coherence, the largest norm of a row of U_k or V_k. For neighbouring data A′ = A + E, ‖E‖₂ ≤ 1, and
-‖EZ‖_F ≤ b m for the symmetrised E. The constant b is 1 if neighbours differ in one entry. If
-neighbours differ in one row, b is √d by composition over the d entries of the row (the model of
-Table 1). By Davis & Kahan and by Weyl, ``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)`` for the top eigenvectors
-Z′ of A′.
+coherence of the eigenvectors, the largest norm of a row of U_k or V_k. For neighbouring data A′ = A
++ E, ‖E‖₂ ≤ 1, and ‖EZ‖_F ≤ b m for the symmetrised E. The constant b is 1 if neighbours differ in
+one entry. If neighbours differ in one row, b is √d by composition over the d entries of the row
+(the model of Table 1 of Nguyen, Ene & Nguyen). By Davis & Kahan and by Weyl, ``‖sin Θ(Z, Z′)‖_F ≤ b
+m/(γ − 1)`` for the top eigenvectors Z′ of A′.
 
 Step 1 estimates γ by ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)``, which is below γ with probability
 1 − δ₁. Two neighbours' gaps γ differ by at most 2.
@@ -24,13 +25,13 @@ Step 3 multiplies Z by a random rotation, adds Gaussian noise, and releases the 
 suitable rotation, the matrices Z of two neighbours differ by at most √2 b m̂/(γ̂ − 1). The code
 computes only the block V_k of Z.
 
-If γ̂ ≤ 4, the mechanism stops after step 1 and returns a random basis. The budgets are
-ε₁ = ε₂ = ε/4 and δ₁ = δ/8. With ``calibration="tight"``, the noise multiplier of step 3 is the
-least that the privacy accountant allows for the remaining budget. With ``calibration="paper"``, the
-noise multiplier of step 3 is √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2 and δ₃ = δ/2; the method then refuses
-ε > 2.
+If γ̂ ≤ 4, the mechanism stops after step 1 and returns a random basis. Steps 1 and 2 have the
+parameters ε₁ = ε₂ = ε/4 and δ₁ = δ/8. With ``calibration="tight"``, the noise multiplier of step 3
+is the least with which, by the privacy accountant, the three steps are (ε, δ)-DP together. With
+``calibration="paper"``, the noise multiplier of step 3 is √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2 and δ₃ =
+δ/2; the method then refuses ε > 2.
 
-With several clients, each client releases a basis from its own rows. The server takes the top
+With several clients, each client releases a noisy basis for its own rows. The server takes the top
 eigenvectors of the average of the clients' projections. The result is good only if the clients' top
 subspaces agree.
 """
@@ -61,7 +62,7 @@ RELATIONS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters that the method adds to `Budgeted`.
+    """Hyper-parameters that the method adds to those of `Budgeted`, such as ε and δ.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Release the top right singular vectors.
+    """Average the subspaces of the noisy top right singular vectors that the clients release.
 
     Returns
     -------
@@ -132,9 +133,9 @@ def noise_multiplier(params: Params) -> float:
 def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
     """Return R with RᵀR = SᵢᵀSᵢ in double precision, where Sᵢ are the client's data.
 
-    R has at most d rows, and is computed only once. The code uses R instead of the Gram matrix
-    SᵢᵀSᵢ, whose condition number is the square of R's condition number. If ‖Sᵢ‖ = 10⁸ σ_k, for
-    example, rounding errors of the Gram matrix are as large as σ_k².
+    R has at most d rows, and each client computes it only once. The code uses R instead of the Gram
+    matrix SᵢᵀSᵢ, whose condition number is the square of R's. If ‖Sᵢ‖ = 10⁸ σ_k, for example,
+    rounding errors of the Gram matrix are as large as σ_k².
     """
     if not hasattr(state.kept, "factor"):
         state.kept.factor = triangular_factor(block for _, block in in_double(data))
@@ -142,10 +143,10 @@ def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
 
 
 def leading(data: np.ndarray, R: np.ndarray, k: int) -> tuple[np.ndarray, float, float]:
-    """Return the k leading right singular vectors, the gap σ_k − σ_{k+1}, and the coherence.
+    """Return the data's k leading right singular vectors, the gap σ_k − σ_{k+1}, and the coherence.
 
-    The coherence is the largest norm of a row of the matrices U_k and V_k of left and right
-    singular vectors.
+    The coherence is the largest norm of a row of U_k or V_k, the matrices of the k leading left and
+    right singular vectors. R is the result of `factor`.
     """
     _, sigma, rotation = scipy.linalg.svd(R, check_finite=False)
     sigma = np.append(sigma, np.zeros(data.shape[1] + 1 - len(sigma)))

@@ -1,11 +1,12 @@
 """DP-PCA: Oja's method on minibatches with a private mean of the gradients.
 
-Each client splits its rows into T batches of B rows. For each batch, the method updates the basis w
-in three steps, with the gradients gᵢ = aᵢ⟨aᵢ,w⟩ of the rows aᵢ.
+The method is Algorithm 3 of Liu, Kong, Jain & Oh (NeurIPS 2022), here called the paper. Each client
+splits its rows into T batches of B rows. For each batch, the method updates the basis w in three
+steps, with the gradients gᵢ = aᵢ⟨aᵢ,w⟩ of the rows aᵢ.
 
 Step 1 computes Λ̂, a private estimate of the top eigenvalue of the gradients' covariance. The
-differences g₂ᵢ − g₂ᵢ₋₁ are divided into subsets. In a private histogram, each
-subset votes for the bin [2^{j/4}, 2^{(j+1)/4}) that contains the top eigenvalue of the subset's
+differences g₂ᵢ − g₂ᵢ₋₁ of gradients are divided into subsets. In a private histogram, each subset
+votes for the bin [2^{j/4}, 2^{(j+1)/4}) that contains the top eigenvalue of the subset's
 covariance.
 
 Step 2 computes a private mean ĝ of the gradients. For each coordinate, a private histogram with
@@ -13,24 +14,25 @@ bins of width 2τ finds an interval of length 4τ. The gradients are clipped to 
 Gaussian noise is added to their mean.
 
 Step 3 updates ``w ← w + η_t ĝ, w ← w/‖w‖`` with ``η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``, where h is `rate`
-and ξ is `offset`. The eigenvalue gap λ̄₁ − λ̄₂ of the population is taken as known.
+and ξ is `offset`. The gap λ̄₁ − λ̄₂ between the two largest eigenvalues of the population's matrix
+E aaᵀ is taken as known.
 
-Neighbouring data sets differ in one replaced row. Each row is in a single batch, so each batch may
-spend the whole budget (ε, δ). Step 1 spends half of the batch's budget, and step 2 spends the other
-half, (ε₂, δ₂). As in the paper's analysis, step 2 takes τ = 2^{1/4} √(2 Λ̂ log(B d' T/ζ)) with
-ζ = 0.01, which covers all gradients with high probability. A gradient has d' = dk coordinates,
-because its k columns are flattened.
+Neighbouring data sets differ in one replaced row. Each row is in a single batch, so the computation
+on each batch may spend the whole budget (ε, δ). Step 1 spends half of the batch's budget, and step
+2 spends the other half, (ε₂, δ₂). As in the paper's analysis, step 2 takes τ = 2^{1/4} √(2 Λ̂ log(B
+d' T/ζ)) with ζ = 0.01, which covers all gradients with high probability. A gradient has d' = dk
+coordinates, because its k columns are flattened.
 
 With ``calibration="paper"``, each coordinate's histogram has the budget (ε₂/(4√(2 d' log(4/δ₂))),
 δ₂/4d'). For the mean, the paper's noise multiplier is √(2 log(2.5/δ₂))/(ε₂/2), which is proved to
-suffice for ε ≤ 4. ``calibration="tight"`` takes the least noise that the privacy accountant allows,
-with half of the zCDP budget for the histograms.
+suffice for ε ≤ 4. ``calibration="tight"`` takes the least noise with which, by the privacy
+accountant, step 2 is (ε₂, δ₂)-DP. The histograms then get half of the zCDP budget of step 2.
 
 The number of subsets that vote (`VOTES`), the failure probability ζ and the split of the budget are
 fedcore's choices. These choices were not checked against the full text of the paper. The paper's
-algorithm ends if a private histogram is empty. In fedcore, w keeps its value if the histogram of
-step 1 is empty. If the histogram of a coordinate is empty, the interval has the centre 0. With
-several clients, w passes from client to client.
+algorithm stops if a private histogram is empty. In fedcore, w keeps its value if the histogram of
+step 1 is empty. If the histogram of a coordinate is empty, the coordinate's interval has the centre
+0. With several clients, w passes from client to client.
 """
 
 from __future__ import annotations
@@ -61,12 +63,13 @@ VOTES = 4.0  # number of subsets that vote, in units of `needed`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters that DP-PCA adds to `Budgeted`.
+    """Hyper-parameters that DP-PCA adds to those of `Budgeted`, such as ε and δ.
 
     Attributes
     ----------
     gap : float
-        Eigenvalue gap λ̄₁ − λ̄₂ of the population's matrix E aaᵀ, taken as known.
+        Gap λ̄₁ − λ̄₂ between the two largest eigenvalues of the population's matrix E aaᵀ, taken as
+        known.
     rate : float
         Numerator h of the step sizes h / (gap (ξ + t)).
     offset : float
@@ -86,7 +89,7 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 3 of the paper.
+    """Run Algorithm 3 of Liu, Kong, Jain & Oh (NeurIPS 2022).
 
     Returns
     -------
@@ -145,9 +148,9 @@ class Budget(NamedTuple):
     Attributes
     ----------
     eigenvalue : (float, float)
-        Budget (ε, δ) for estimating the top eigenvalue.
+        Budget (ε, δ) for estimating the top eigenvalue of the gradients' covariance.
     coordinate : (float, float)
-        Budget (ε, δ) for the histogram of one coordinate.
+        Budget (ε, δ) for the histogram of one coordinate of the gradients.
     multiplier : float
         Noise multiplier for the mean of the gradients.
     """
@@ -168,7 +171,7 @@ def private_mean(
     Returns
     -------
     ndarray of shape (d',)
-        The private mean, or zeros if no top eigenvalue is found.
+        The private mean, or zeros if `top_eigenvalue` returns None.
     """
     B, d = gradients.shape
     top = top_eigenvalue(gradients, *budget.eigenvalue, rng)

@@ -1,8 +1,10 @@
 """FAPS: federated ADMM-like algorithm with projection splitting.
 
-A number in parentheses, such as (12), refers to an equation of the paper. Client i keeps its own
-basis Xᵢ, and the constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the server's basis Z. The multiplier Λᵢ of the
-constraint has low rank and is never formed, because Wᵢ determines Λᵢ by (15) and (16):
+The method is Algorithm 1 of Wang, Liu & Zhang (JOTA 2024), here called the paper. A number in
+parentheses, such as (12), refers to an equation or rule of the paper. The samples of client i are
+the columns of Aᵢ. The client keeps its own basis Xᵢ, and the constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the
+server's basis Z. The Lagrange multiplier Λᵢ of the constraint is a matrix of low rank. No client
+forms Λᵢ, because a matrix Wᵢ determines it by (15) and (16):
 
     Wᵢ = −P⊥_{Xᵢ} AᵢAᵢᵀ Xᵢ,   Λᵢ = XᵢWᵢᵀ + WᵢXᵢᵀ,   P⊥_X = I − XXᵀ.
 
@@ -11,42 +13,44 @@ In each round the client iterates from Xᵢ towards the dominant p-dimensional e
 (19). The server takes Z ← orth(Σᵢ Yᵢ).
 
 The rate, the factor by which the error changes in a round, depends on how accurately the clients
-find the dominant eigenspace. The parameters `inner` and `solver` set this accuracy. Let b = Σβᵢ be
-the sum of the penalties, and g = λ_p − λ_{p+1} the gap of the eigenvalues of Σ AᵢAᵢᵀ. If all
-clients have equal data and find the eigenspace exactly, the rate close to the solution is
-b/(b + g). With q steps of the solver ``power``, the rate is ``(b + g cᵠ)/(b + g)``, where
-c = λ_{p+1}/(λ_p + b). With a single step (q = 1), FAPS is slower than simultaneous subspace
-iteration (SSI), whose rate is 1 − g/λ_p. If the clients' matrices AᵢAᵢᵀ differ by more than βᵢ, the
-method with exact solutions does not converge until the adaptive rule (25) has raised βᵢ.
+find the dominant eigenspace. The parameters `inner` and `solver` determine this accuracy. Let b =
+Σβᵢ be the sum of the penalties, and g = λ_p − λ_{p+1} the gap of the eigenvalues of Σ AᵢAᵢᵀ. If all
+clients have equal data and find the eigenspace exactly, the rate close to the solution is b/(b +
+g). With q steps of the solver ``power``, the rate is ``(b + g cᵠ)/(b + g)``, where c = λ_{p+1}/(λ_p
++ b). With a single step (q = 1), FAPS is slower than simultaneous subspace iteration (SSI), whose
+rate is 1 − g/λ_p. If the clients' matrices AᵢAᵢᵀ differ by more than βᵢ, the method with exact
+solutions does not converge until the adaptive rule (25) has raised βᵢ.
 
-With ``inner_start="server"`` the inner iteration starts from Z instead of Xᵢ. Let e_X and e_Z be
-the parts of Xᵢ and Z along an eigenvector beyond the p leading ones, and g the gap to its
-eigenvalue. By (19), e_Z = (1 − g/b) e_X, so Z is nearer to the solution than Xᵢ. An exact solution
-replaces e_X by (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. After q steps from Z, a share cᵠ of the
-difference between e_Z and the exact solution is left. The rate of q steps is therefore
-``1 − g/b + (1 − cᵠ) g²/(b (b + g))``. If g is small, the rate is about 1 − g/b for every q, which
-is λ_p/b times as fast as SSI. For q = 1 the rate is 1 − g/b + g²/(b (λ + b)), where λ is one of the
-p leading eigenvalues. Over all gaps g, the least rate for q = 1 is 1 − (λ + b)/(4 b), which is
-above −1 if b > λ/7. With a single step, the method therefore converges only if b > λ₁/7.
+With ``inner_start="server"`` the inner iteration, in which a client improves Xᵢ, starts from Z
+instead of Xᵢ. Let e_X and e_Z be the parts of Xᵢ and Z along an eigenvector beyond the p leading
+ones, and let g now be the gap to this eigenvector's eigenvalue. By (19), e_Z = (1 − g/b) e_X, so Z
+is nearer to the solution than Xᵢ. An exact solution replaces e_X by (g e_X + b e_Z)/(b + g) = b/(b
++ g) e_X. After q steps from Z, a share cᵠ of the difference between e_Z and the exact solution is
+left. The rate of q steps is therefore ``1 − g/b + (1 − cᵠ) g²/(b (b + g))``. If g is small, the
+rate is about 1 − g/b for every q, which is λ_p/b times as fast as SSI. For q = 1 the rate is 1 −
+g/b + g²/(b (λ + b)), where λ is one of the p leading eigenvalues. Over all gaps g, the least rate
+for q = 1 is 1 − (λ + b)/(4 b). This rate is above −1 if b > λ/7. With a single step, the method
+therefore converges only if b > λ₁/7.
 
-The paper states neither a limit on the inner steps nor the constants of rule (13). Here the limit
-is `inner_steps`, and the constants are c₁ = 1/2 and c₁' = 1. Stopping rule (26) compares bases and
-not subspaces. The rule therefore depends on the `signs` of the QR factorisation. Rule (25) raises
-βᵢ unless the distance between Xᵢ and Z has fallen by about 1 % since the rule was last applied.
-Because Xᵢ = Z at the start, the distance is 0 at k = 0, and rule (25) always raises βᵢ at k = 5.
+The paper states neither a limit on the inner steps nor the constants of rule (13). In fedcore the
+limit is `inner_steps`, and the constants are c₁ = 1/2 and c₁' = 1. Stopping rule (26) compares
+bases and not subspaces. When this rule stops therefore depends on the `signs` of the QR
+factorisation. Rule (25), applied in every fifth round, raises βᵢ unless the distance between Xᵢ and
+Z has fallen by about 1 % since the rule was last applied. Because Xᵢ = Z at first, the distance is
+0 in round k = 0, and rule (25) always raises βᵢ in round k = 5.
 
-The start Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of Hᵢ, but not the dominant one. In exact arithmetic
-the first round only rotates the basis, and the client sends ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. The invariant
-space is unstable: while the basis rotates, rule (26) continues the inner steps, which amplify
-rounding errors geometrically. With rule (26) the number of rounds therefore depends on the rounding
-of the start, on the number of threads and on the CPU. With rule (14) the number of rounds does not
-depend on rounding, because the rule finds a residual of zero and stops at once. Experiments with
-``twin: rounding`` measure this effect by a second run whose start differs by one rounding (see
-`fedcore.experiments.twins`).
+The starting basis Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of Hᵢ, but not the dominant one. In exact
+arithmetic the first round only rotates the basis Xᵢ, and the client sends ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``.
+The invariant space is unstable: while the basis rotates, rule (26) continues the inner steps, which
+amplify rounding errors geometrically. With rule (26) the number of rounds therefore depends on the
+rounding of Z⁽⁰⁾, on the number of threads and on the CPU. With rule (14) the number of rounds does
+not depend on rounding, because in the first round the rule finds a residual of zero and stops at
+once. Experiments with the option ``twin: rounding`` measure the effect of rounding by a second run,
+whose Z⁽⁰⁾ differs by one rounding (see `fedcore.experiments.twins`).
 
-A client step works on a stack of blocks, either of several runs at one client, or of several
-clients with equally many samples. A block stores its p vectors as rows, so a stack has the shape
-(…, p, n).
+A client step (a function that runs at a client) works on a stack of bases: either those of one
+client in several runs, or those of several clients with equally many samples. The p vectors of a
+basis are stored as rows, so a stack has the shape (…, p, n).
 """
 
 from __future__ import annotations
@@ -78,18 +82,18 @@ PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """Hyper-parameters that FAPS adds to `ssi.Rounds`.
+    """Hyper-parameters that FAPS adds to those of `ssi.Rounds`.
 
     Attributes
     ----------
     inner : str
         Rule that ends the inner iteration, in which client i improves its basis Xᵢ with the matrix
-        Hᵢ of equation (12). ``relative_change`` stops by rule (26) of the paper, when the basis
-        changes by at most ε_x times its norm. ``subspace_change`` applies rule (26) to projections
-        instead of bases. ``residual`` stops by rule (14), when the residual
-        ``‖(I − XᵢXᵢᵀ) HᵢXᵢ‖_F`` is at most δᵢ times its first value, or as small as rounding
-        errors. ``decrease`` stops by rule (13), when ``tr XᵢᵀHᵢXᵢ`` has grown enough. ``fixed``
-        always makes `inner_steps` steps.
+        Hᵢ of equation (12). ``relative_change`` stops by rule (26) of Wang, Liu & Zhang, when the
+        basis changes by at most ε_x times its norm. ``subspace_change`` applies rule (26) to
+        projections instead of bases. ``residual`` stops by rule (14), when the residual ``‖(I −
+        XᵢXᵢᵀ) HᵢXᵢ‖_F`` is at most δᵢ times its first value, or as small as rounding errors.
+        ``decrease`` stops by rule (13), when ``tr XᵢᵀHᵢXᵢ`` has grown by the amount that the rule
+        requires. ``fixed`` always makes `inner_steps` steps.
     tolerance : float
         Threshold ε_x of ``relative_change`` and ``subspace_change``.
     delta : float
@@ -97,20 +101,21 @@ class Params(ssi.Rounds):
     inner_steps : int
         Largest number of inner iterations in a round, and the exact number with the rule ``fixed``.
     solver : str
-        Solver of the inner iteration, a key of ``SOLVERS`` in `fedcore.parts.eigensolvers`.
+        Name of the solver of the inner iteration, a key of ``SOLVERS`` in
+        `fedcore.parts.eigensolvers`.
     signs : str
-        Signs of the columns of Xᵢ. ``positive`` makes diag(R) ≥ 0 in the QR factorisations of the
-        inner iteration, and ``arbitrary`` keeps the signs of LAPACK.
+        Rule for the signs of the columns of Xᵢ. ``positive`` makes diag(R) ≥ 0 in the QR
+        factorisations of the inner iteration, and ``arbitrary`` keeps the signs of LAPACK.
     inner_start : str
-        Start of the inner iteration. ``client`` starts from Xᵢ, as printed in the paper. ``server``
-        starts from Z, which costs one more product with AᵢAᵢᵀ per round. With either start, rules
-        (13) and (14) compare the new basis with Xᵢ.
+        Basis with which the inner iteration starts. ``client`` starts from Xᵢ, as Wang, Liu & Zhang
+        print. ``server`` starts from Z, which costs one more product with AᵢAᵢᵀ per round. With
+        either start, rules (13) and (14) compare the new basis with Xᵢ.
     beta_factor : float
         First penalty βᵢ⁽⁰⁾ divided by ‖Aᵢ‖², in the norm `beta_norm`.
     beta_norm : str
-        Norm of Aᵢ in `beta_factor`; the paper takes the spectral norm.
+        Norm of Aᵢ by which `beta_factor` is defined; Wang, Liu & Zhang take the spectral norm.
     adapt : bool
-        Whether every fifth round applies rule (25), which may raise βᵢ by a tenth.
+        If true, clients apply rule (25) in every fifth round, which may raise βᵢ by a tenth.
     """
 
     inner: Annotated[str, one_of(RULES)] = "relative_change"
@@ -126,7 +131,7 @@ class Params(ssi.Rounds):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1 of the paper.
+    """Run Algorithm 1 of Wang, Liu & Zhang (JOTA 2024).
 
     Returns
     -------
@@ -138,7 +143,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     client = of_runs(stacked(partial(improved, params)))
 
     def held() -> dict[str, Any]:
-        """Return the clients' Xᵢ and Wᵢ, for histories that keep them."""
+        """Return the clients' Xᵢ and Wᵢ, for history files that store them."""
         pairs = federation.observe(own_iterate, Z)
         return {"X": [X for X, _ in pairs], "W": [W for _, W in pairs]}
 

@@ -7,17 +7,18 @@ networks fixed, and makes E epochs of descent in its own network wᵢ on its los
     fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m).
 
 Because I − 11ᵀ/m is a projection, its square Ω is equal to I − 11ᵀ/m. The penalty tr W Ω Wᵀ is
-therefore Σⱼ ‖wⱼ − w̄‖², which holds the networks near their mean w̄. About the other networks, a
-client needs to know only the mean w̄, which the server sends. During the descent, the client's own
-share wᵢ/m of w̄ moves with wᵢ.
+therefore Σⱼ ‖wⱼ − w̄‖², which holds the networks near their mean w̄. The server sends w̄, all that
+a client needs to know about the other networks. During the descent, the client's own share wᵢ/m of
+w̄ moves with wᵢ.
 
-For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) use the code of Liang et al.
-(arXiv:2001.01523, 2020) and print neither Ω nor λ. In the code of Liang et al., λ is 10⁻⁷ for
-networks of 10⁵ to 10⁶ parameters, and 10⁻⁷ is the default here. For Ω, that code takes a matrix of
-ones instead of I, and squares entry by entry. All entries of its Ω are (1 − 1/m)², so the penalty
-acts on the sum of the networks and not on their distance from the mean. With λ = 10⁻⁷ neither form
-of Ω matters: the accuracies are nearly the same as in Local Only. The accuracies are equal only if
-λ = 0, so experiments train both methods.
+For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) use the code of Liang et al.,
+arXiv:2001.01523 (2020), and print neither Ω nor λ. In the code of Liang et al., λ is 10⁻⁷ for
+networks of 10⁵ to 10⁶ parameters, and 10⁻⁷ is the default here. In the formula for Ω, that code
+takes a matrix of ones instead of I, and squares entry by entry. All entries of Ω are then (1 −
+1/m)², so the penalty acts on the sum of the networks and not on their distance from the mean. With
+λ = 10⁻⁷ the choice of Ω hardly matters: the accuracies are nearly the same as in the method Local
+Only. The accuracies of Fed-MTL and Local Only are equal only if λ = 0, so experiments train both
+methods.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Hyper-parameters that Fed-MTL adds to `fedcore.deep.settings.Params`.
+    """Hyper-parameters that Fed-MTL adds to those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     strength : float
-        Weight λ of the penalty.
+        Weight λ of the penalty ‖W‖² + tr W Ω Wᵀ.
     """
 
     strength: NonNegative = 1e-7
@@ -59,7 +60,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``models`` lists the parameters of each client's network.
+        ``models`` lists, for each client, the vector of its network's parameters.
     """
     learner = deep.learner(params, federation)
     members, twice = params.n_participants(federation.shape.n_clients), 2 * params.strength

@@ -1,14 +1,14 @@
-"""FedAvg: randomly chosen clients train the server's network, and the server takes the mean.
+"""FedAvg: randomly chosen clients train the server's network, and the server averages the results.
 
 In every round a share r of the clients trains the server's network w for E epochs of SGD, each
 client on its own loss fᵢ:
 
     wᵢ ← SGD(fᵢ, from w),    w ← mean wᵢ.
 
-As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the descent
-has momentum. With ``fine_tune`` the method is FedAvg+FT of Collins et al. After the last round of
-FedAvg+FT, every client trains the head of w, its last layer, for ``fine_tune`` epochs, which adds
-one more row to the history.
+As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the SGD has
+momentum. With ``fine_tune`` the method is FedAvg+FT of Collins et al. After the last round of
+FedAvg+FT, every client trains the head of w, its last layer, for ``fine_tune`` epochs. The results
+after this training are an additional last row of the history, the run's table of results.
 """
 
 from __future__ import annotations

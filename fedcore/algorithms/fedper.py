@@ -1,14 +1,14 @@
-"""FedPer: every client trains the shared body and its own head together.
+"""FedPer: every client trains the network's shared body and its own head, the last layer, together.
 
 In every round a share r of the clients trains. Client i trains the shared body φ and its own head
 hᵢ together, for E epochs of SGD on its loss fᵢ:
 
     (φᵢ, hᵢ) ← SGD(fᵢ, from (φ, hᵢ)),    φ ← mean φᵢ.
 
-Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
-not weighted and the head is the last layer. In the code of Collins et al., the server averages both
-heads and bodies. ``first_head="averaged"`` reproduces this average: a client that is chosen for the
-first time begins with the mean head.
+A head never leaves its client. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean
+is not weighted and the head is the last layer. In the code of Collins et al., the server averages
+both heads and bodies. ``first_head="averaged"`` reproduces the average of heads: a client that is
+chosen for the first time begins with the mean head.
 """
 
 from __future__ import annotations

@@ -1,28 +1,30 @@
-"""FedPower: differentially private subspace iteration with local steps and stragglers.
+"""FedPower: differentially private subspace iteration with local steps and partial participation.
 
-In each of T iterations, client i multiplies its basis Zᵢ by its Gram matrix and adds noise of
-standard deviation s:
+The method is from Guo, Li, Chang, Wang & Zhang (Machine Learning 2024), here called the paper. In
+each of T iterations, client i multiplies its basis Zᵢ by its Gram matrix and adds noise of standard
+deviation s:
 
     Yᵢ = MᵢᵀMᵢ Zᵢ + N(0, s²).
 
-The rows of Mᵢ are the samples of client i, with norm at most 1. Between synchronisations the client
-orthonormalises Yᵢ and continues with the result. At a synchronisation the client sends Yᵢ and Zᵢ,
-and the server aligns and sums the Yᵢ. The method equals `local_power` if there is no noise, all
-clients take part, and iteration T is a synchronisation.
+The rows of Mᵢ are the samples of client i, with norm at most 1. Some of the iterations are
+synchronisations. After any other iteration the client orthonormalises Yᵢ and continues with the
+result. At a synchronisation the client sends Yᵢ and Zᵢ, and the server aligns the Yᵢ and adds them
+up. The method equals `local_power` if there is no noise, all clients take part, and iteration T is
+a synchronisation.
 
 If `participants` is a number K, the server draws K clients at every synchronisation. By default the
-server draws with replacement, as in Algorithm 3. A client that was drawn w times sends once and has
-weight w. The first client is the reference for the alignment and sends in every round. If iteration
-T falls between two synchronisations, a last round averages the aligned bases Zᵢ, and the
-orthonormalised average is the answer.
+server draws with replacement, as in the paper's Algorithm 3. A client that was drawn w times sends
+once and has weight w. The first client, to whose basis all others are aligned, sends in every
+round. If iteration T falls between two synchronisations, a last round averages the aligned bases
+Zᵢ, and the orthonormalised average is the method's result.
 
-The function `standard_deviation` computes s. The privacy account counts every product that a
+The function `standard_deviation` computes s. The computation of ε counts every product that a
 sending client computes. With m clients and n samples, the paper's matrix Aᵢ is m/n times MᵢᵀMᵢ, and
-the paper's noise ν is m/n times s. The factor m/n changes no iterate.
+the paper's noise ν is m/n times s. The factor m/n changes no basis Zᵢ or Z.
 
 In the paper, clients that do not send still compute. In fedcore they do not compute, because the
-next broadcast would overwrite their results. By default the entries of the start Z₀ are uniform, as
-in `local_power`; in the paper, the entries are Gaussian.
+next broadcast would overwrite their results. By default the entries of the first basis Z₀ are
+uniform, as in `local_power`; in the paper, they are Gaussian.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class Params(Parameters):
     target : int, optional
         Dimension k ≤ r of the eigenspace sought; by default r.
     iterations : int
-        Number T of products with the data that a client makes.
+        Number T of products with the data that a client makes if it takes part in all rounds.
     local_steps : int
         Number p of products before the first synchronisation.
     schedule : str
@@ -75,22 +77,22 @@ class Params(Parameters):
     alignment : str
         Rule that aligns each client's basis Zᵢ with the first client's Z₁, as in `local_power`.
     epsilon : float or None
-        Privacy loss ε of the whole run. None runs the method without noise and without privacy.
+        Privacy loss ε of the whole run. With None, the method adds no noise and gives no privacy.
     delta : float
         Parameter δ of the (ε, δ)-DP guarantee for the whole run.
     calibration : str
-        ``tight`` takes the least noise that the privacy accountant allows for (ε, δ), and ``paper``
-        takes the noise of the paper's Theorem 6.
+        ``tight`` takes the least noise with which, by the privacy accountant, the run is (ε, δ)-DP.
+        ``paper`` takes the noise that Theorem 6 of Guo et al. gives.
     participants : int, optional
         Number K of clients drawn at each synchronisation; by default all clients take part
-        (Algorithm 2).
+        (Algorithm 2 of Guo et al.).
     replacement : bool
         Whether the K clients are drawn with replacement.
     entries : str
-        Distribution of the entries of Z₀ before its orthonormalisation, ``gaussian`` as in the
-        paper, or ``uniform`` as in `local_power`.
+        Distribution of the entries of the first basis Z₀ before its orthonormalisation:
+        ``gaussian`` as in Guo et al., or ``uniform`` as in `local_power`.
     clip : bool
-        Whether rows of norm above 1 are scaled to norm 1; otherwise a run with noise refuses such
+        If true, rows of norm above 1 are scaled to norm 1; if false, a run with noise refuses such
         rows.
     """
 
@@ -161,7 +163,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def products(federation: Federation, params: Params) -> tuple[Step, Step]:
-    """Return two client steps for ``MᵀM Z``, with noise unless `epsilon` is None.
+    """Return two client steps that compute ``MᵀM Z``, with noise unless `epsilon` is None.
 
     The first client step is for local steps, and the second is for rounds of a single product.
     """
@@ -181,7 +183,7 @@ def products(federation: Federation, params: Params) -> tuple[Step, Step]:
 
 
 def draw(federation: Federation, params: Params, rng: np.random.Generator) -> dict[int, int] | None:
-    """Draw the clients that send; return {index: weight}, with the reference client first.
+    """Draw the clients that send, and return {index: weight}, beginning with the first client.
 
     The result is None if all clients send with weight 1.
     """
@@ -196,9 +198,8 @@ def average(
 ) -> np.ndarray:
     """Return the weighted sum ``Σᵢ wᵢ Zᵢ Dᵢ`` of the bases after q local steps.
 
-    The matrix Dᵢ aligns the basis Zᵢ with the first client's.
-
-    A run calls this function in its last round, if iteration T falls between two synchronisations.
+    The matrix Dᵢ aligns the basis Zᵢ with the first client's. A run of FedPower calls this function
+    in its last round, if iteration T falls between two synchronisations.
     """
 
     def local_steps(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
@@ -225,9 +226,9 @@ def intervals(params: Params) -> Iterator[int]:
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
-    In each round, every client downloads one d×r block. A sending client uploads one block, or two
-    blocks if its basis Zᵢ is aligned. With `participants` the number of uploaded blocks is random,
-    and the cost counts the largest possible number.
+    In each round, every client downloads the d×r matrix Z. A sending client uploads one matrix of
+    this size, or two if its basis Zᵢ is aligned. With `participants` the number of uploads is
+    random, and the cost counts the largest possible number.
     """
     m, steps = shape.n_clients, list(intervals(params))
     senders = m if params.participants is None else min(m, params.participants + 1)
@@ -251,11 +252,11 @@ def sensitivity(r: int) -> float:
 
 
 def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
-    """Return the noise's standard deviation in the paper's Theorem 6, for T = `steps` products.
+    """Return the noise's standard deviation in Theorem 6 of Guo et al., for T = `steps` products.
 
     The result is ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``. For m clients with n samples in total,
-    the paper's ν is m/n times the result. The paper calls ν both a variance and a standard
-    deviation; its proof uses a standard deviation.
+    the ν of Guo et al. is m/n times the result. They call ν both a variance and a standard
+    deviation; their proof uses a standard deviation.
     """
     log = math.log(1.0 / delta)
     return (
@@ -269,7 +270,7 @@ def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
 def standard_deviation(
     calibration: Calibration, r: int, steps: int, epsilon: float, delta: float
 ) -> float:
-    """Return the noise's standard deviation in each entry, for (ε, δ)-DP of `steps` products.
+    """Return the standard deviation of the noise that makes `steps` products (ε, δ)-DP together.
 
     Each product is ``MᵀM Z``, where the rows of M have norm at most 1. Z has r orthonormal columns
     and depends on the data only through earlier releases.
@@ -277,8 +278,8 @@ def standard_deviation(
     Parameters
     ----------
     calibration : str
-        ``paper`` takes the noise of `theorem_6`, and ``tight`` takes the least noise that the exact
-        `sensitivity` allows.
+        ``paper`` takes the noise of `theorem_6`, and ``tight`` takes the least noise that suffices
+        for the exact `sensitivity`.
     r : int
         Number of columns of Z.
     steps : int

@@ -3,10 +3,10 @@
 In every round a share r of the clients trains. Client i with the loss fᵢ starts from the server's
 network, v = w, and makes E epochs of descent on fᵢ(v) + μ/2 ‖v − w‖². The server takes the mean of
 the results. With μ = 0 the method is FedAvg. As in Collins, Hassani, Mokhtari & Shakkottai (ICML
-2021), clients are drawn uniformly, and the descent has momentum. The momentum includes the
-penalty's gradient. The code of Collins et al. adds the penalty's gradient to the updated momentum
-and stores the sum as the new momentum, which leads to the same iterates. With ``fine_tune`` the
-method is FedProx+FT (see `fedcore.algorithms.fedavg`).
+2021), clients are drawn uniformly, and the descent has momentum. In fedcore the momentum includes
+the penalty's gradient. The code of Collins et al. adds the penalty's gradient to the updated
+momentum and stores the sum as the new momentum. Both computations give the same networks. With
+``fine_tune`` the method is FedProx+FT (see `fedcore.algorithms.fedavg`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from fedcore.validation import NonNegative
 
 @dataclass(frozen=True)
 class Params(Tuned):
-    """Hyper-parameters that FedProx adds to `fedcore.deep.settings.Tuned`.
+    """Hyper-parameters that FedProx adds to those of `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------
     strength : float
-        Weight μ of the penalty.
+        Weight μ of the penalty ½‖v − w‖² on the distance to the server's network.
     """
 
     strength: NonNegative = 0.1

@@ -1,14 +1,15 @@
-"""FedRep: each client first trains its own head, then the shared representation under the head.
+"""FedRep: each client trains first its own head, the last layer, then the shared representation.
 
 In every round a share r of the clients takes part. A participant with the loss fᵢ trains its head
 hᵢ for τ_h epochs with the representation φ fixed, and then φ for τ_φ epochs with the head fixed:
 
     hᵢ ← SGD(fᵢ(·, φ), from hᵢ),    φᵢ ← SGD(fᵢ(hᵢ, ·), from φ),    φ ← mean φᵢ.
 
-The head is the last layer, and stays with its client. The parameter ``head_epochs`` is τ_h, and
-``epochs`` is τ_φ. In the authors' code, the server averages both heads and representations.
-``first_head="averaged"`` reproduces this average: a client that is chosen for the first time begins
-with the mean head. For linear regression see `fedcore.algorithms.fedrep_linear`.
+The head is the last layer, and never leaves its client. The parameter ``head_epochs`` is τ_h, and
+``epochs`` is τ_φ. In the code of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the server
+averages both heads and representations. ``first_head="averaged"`` reproduces the average of heads:
+a client that is chosen for the first time begins with the mean head. For linear regression see
+`fedcore.algorithms.fedrep_linear`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Personal):
-    """Hyper-parameters that FedRep adds to `fedcore.deep.settings.Personal`.
+    """Hyper-parameters that FedRep adds to those of `fedcore.deep.settings.Personal`.
 
     Attributes
     ----------

@@ -1,24 +1,26 @@
 """FedRep for linear regression, with its variants GD-GD and 10GD-GD.
 
-In every round a share r of the clients takes part. A participant with m samples X and labels y fits
-its head wᵢ, and makes a gradient step on the representation B:
+The method is Algorithm 2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), here called the
+paper. In every round a share r of the clients takes part. Participant i with m samples X and labels
+y fits its head wᵢ, and makes a gradient step on the shared representation B:
 
     wᵢ ← argmin_w ‖X B w − y‖² / 2m,    Bᵢ ← B − η ∇_B ‖X B wᵢ − y‖² / 2m,    B ← QR(mean Bᵢ).
 
-If ``head_steps`` = τ is given, the client instead makes τ gradient steps of size α on its head,
-from its last wᵢ. The paper calls the method GD-GD for τ = 1, and 10GD-GD for τ = 10. Heads stay
-with the clients.
+If ``head_steps`` = τ is given, the client does not minimise over wᵢ, but makes τ gradient steps of
+size α from its last wᵢ. The paper calls the method GD-GD for τ = 1, and 10GD-GD for τ = 10. The
+heads never leave the clients.
 
 The parameter ``step`` is η σ̄², where ``head_sigma`` is σ̄. Let W* be the matrix of the n clients'
-true heads. With σ̄ = σ_max(W*)/√n, the largest step that Theorem 1 allows is ``step`` = 1/4. In
-configuration files, ``head_sigma: reference`` stands for the σ̄ of the true heads. With
+true heads. With σ̄ = σ_max(W*)/√n, the largest value that the paper's Theorem 1 allows is ``step``
+= 1/4. In configuration files, ``head_sigma: reference`` stands for this σ̄ of the true heads. With
 ``head_sigma`` = 1, ``step`` is equal to η.
 
 By default a round uses all samples of a client, as the paper's experiments do. With ``batch`` a
 round uses only the first ``batch`` samples of each client. With ``batch`` and ``fresh`` every round
-uses the next ``batch`` samples, as in Algorithm 2 and the theory. Without ``orthonormalise`` the
-server keeps the mean of the Bᵢ as B, as in the authors' notebook. The notebook takes the *sum* of
-the participants' gradients, which is the same as their mean with a step r n times as long.
+uses the next ``batch`` samples, as in the paper's Algorithm 2 and theory. Without
+``orthonormalise`` the server takes the mean of the Bᵢ itself as B, as in the authors' notebook. The
+notebook takes the *sum* of the gradients of the r n participants, which is the same as their mean
+with a step r n times as long.
 """
 
 from __future__ import annotations
@@ -41,15 +43,15 @@ from fedcore.validation import Count
 
 @dataclass(frozen=True)
 class Params(representation.Params):
-    """Hyper-parameters that FedRep adds to `fedcore.parts.representation.Params`.
+    """Hyper-parameters that FedRep adds to those of `fedcore.parts.representation.Params`.
 
     Attributes
     ----------
     head_steps : int, optional
         Number τ of gradient steps on the head in a round. By default the head is the exact
-        minimiser, of smallest norm if there are several.
+        least-squares solution, of smallest norm if there are several.
     orthonormalise : bool
-        Whether the server replaces the mean of the participants' representations by the Q of its QR
+        If true, the server orthonormalises the mean of the participants' representations by a QR
         factorisation.
     """
 
@@ -68,7 +70,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
 
     def held() -> dict[str, Any]:
-        """Return the clients' heads wᵢ, for histories that keep them."""
+        """Return the clients' heads wᵢ, for history files that store them."""
         return {"w": federation.client_state("w")}
 
     B = representation.starting_representation(federation, params, rng)
@@ -104,9 +106,9 @@ def local_round(params: Params, t: int) -> Any:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the whole run, with the start.
+    """Return the cost of the whole run, including the computation of the first B.
 
-    In each round, every participant downloads the representation B and uploads its own.
+    In each round, every participant downloads B and uploads its updated Bᵢ.
     """
     return representation.communication(params, shape, shape.n_features)
 

@@ -1,12 +1,13 @@
 """FedSGD for linear regression: one representation and one head for all clients.
 
 The method is distributed gradient descent on one representation B and one head w. Client i has m
-samples X with labels y, and both gradients are at the old B and w:
+samples X with labels y. Both gradients are evaluated at the B and w from before the step:
 
     B ← B − η mean ∇_B fᵢ(B, w),    w ← w − α mean ∇_w fᵢ(B, w),    fᵢ = ‖X B w − y‖² / 2m.
 
-A message is the d×k matrix B with w as an additional last row. The authors' notebook leaves XᵀX out
-of the quadratic part of the gradient in B, whereas the gradient here is complete. With
+Server and clients send B and w as one matrix, the d×k matrix B with w as an additional last row.
+The notebook of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) leaves XᵀX out of the quadratic
+part of the gradient with respect to B; fedcore computes the complete gradient. With
 ``init="random"`` and without ``start``, the first head w is drawn from N(0, I_k). Otherwise the
 first head w is zero.
 """
@@ -68,9 +69,9 @@ def local_round(params: Params, t: int) -> Any:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the whole run, with the start.
+    """Return the cost of the whole run, including the computation of the first B.
 
-    In each round, every participant downloads B and w, and uploads its own B and w.
+    In each round, every participant downloads B and w, and uploads its updated B and w.
     """
     return representation.communication(params, shape, shape.n_features + 1)
 

@@ -1,27 +1,27 @@
 """L2GD: in each round, clients either train their own networks or move them towards their mean.
 
-In Algorithm 1, a round is a local round with probability 1 − p and an averaging round with
-probability p. In a local round, client i descends on its own loss fᵢ from its network xᵢ. In an
-averaging round, each of the n clients makes the step:
+In Algorithm 1 of Hanzely & Richtárik (arXiv:2002.05516), a round is a local round with probability
+1 − p and an averaging round with probability p. In a local round, client i trains its own network
+xᵢ on its loss fᵢ. In an averaging round, each of the n clients makes the step:
 
     xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
 
-fedcore draws the set of local rounds before the first round. The number of local rounds is (1 − p)
-T, rounded to an integer, and all other rounds are averaging rounds. The communication cost is
+fedcore draws the set of local rounds before the first round. Of the T rounds, (1 − p) T, rounded to
+an integer, are local rounds, and all others are averaging rounds. The communication cost is
 therefore known beforehand.
 
 By default all clients take part in every round. With `participation` below 1, the server draws
-clients for every round, local or averaging. In an averaging round the drawn clients move towards
-the mean of their networks, and no other client's network changes. The n in θ is still the number of
-all clients. An averaging round does not change the mean of all clients' networks. In consecutive
-averaging rounds, Algorithm 1 therefore communicates only in the first one. In fedcore the
-participants of every averaging round upload xᵢ and download the mean.
+clients for every round, local or averaging. In an averaging round the drawn clients move their
+networks towards the mean of these networks, and no other client's network changes. The n in θ is
+still the number of all clients. An averaging round does not change the mean of all clients'
+networks. In consecutive averaging rounds, Algorithm 1 therefore communicates only in the first one.
+In fedcore the participants of every averaging round upload xᵢ and download the mean.
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, p is 0.9, and a local round
-makes E epochs. The learning rate is ``rate``, as in the other methods; Collins et al. print 0.001
-for L2GD on FEMNIST and 0.01 otherwise. In Algorithm 1 a local round makes one step of size
-α / (n (1 − p)). In the code of Collins et al. all clients take part in every round, θ is
-α λ / (n (1 − p)), and the learning rate of local rounds is α / (n (1 − p)).
+makes E epochs. The learning rate of local rounds is ``rate``, as in the other methods; Collins et
+al. print 0.001 for L2GD on FEMNIST and 0.01 otherwise. In Algorithm 1 a local round makes one step
+of size α / (n (1 − p)). In the code of Collins et al. all clients take part in every round, θ is α
+λ / (n (1 − p)), and the learning rate of local rounds is α / (n (1 − p)).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from fedcore.validation import Positive, Share
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Hyper-parameters that L2GD adds to `fedcore.deep.settings.Params`.
+    """Hyper-parameters that L2GD adds to those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     averaging : float
         Share p of averaging rounds among all rounds.
     alpha : float
-        Factor α in the step size θ towards the mean.
+        Factor α in θ, the length of the step towards the mean.
     strength : float
         Weight λ of the penalty on the distances between the networks and their mean.
     """
@@ -73,7 +73,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``models`` lists the parameters of each client's network.
+        ``models`` lists, for each client, the vector of its network's parameters.
     """
     learner, n_clients = deep.learner(params, federation), federation.shape.n_clients
     theta = params.alpha * params.strength / (n_clients * params.averaging)

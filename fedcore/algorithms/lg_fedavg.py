@@ -1,4 +1,4 @@
-"""LG-FedAvg: clients keep the lower layers of their networks, and the upper layers are averaged.
+"""LG-FedAvg: each client has its own lower layers, and the server averages the upper layers.
 
 In every round a share r of the clients trains. Client i trains its own lower layers lᵢ and the
 shared upper layers g together, for E epochs of SGD on its loss fᵢ:
@@ -9,7 +9,7 @@ By default the number of lower layers is the network's attribute ``lower`` (see
 `fedcore.deep.models`), as in Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
 Also as in Appendix A.2, training starts from random parameters, and not from the result of FedAvg.
 In the code of Collins et al., the networks for CIFAR have more lower layers (``lower`` = 8): the
-clients also keep the first fully connected layer.
+first fully connected layer also stays with the clients.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fedcore.validation import Count
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Hyper-parameters that LG-FedAvg adds to `fedcore.deep.settings.Params`.
+    """Hyper-parameters that LG-FedAvg adds to those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         ``upper`` contains the parameters g of the shared upper layers after the last round.
-        ``models`` lists the parameters of each client's network.
+        ``models`` lists, for each client, the vector of its whole network's parameters.
     """
     learner = deep.learner(params, federation)
     lower = params.lower_size(federation.shape.n_features)
@@ -94,7 +94,7 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
     Every client first downloads the seed of the initial network. In each round, every participant
-    downloads the shared upper layers and uploads its own.
+    downloads the shared upper layers and uploads its trained upper layers.
     """
     whole = models.sizes(params.model, shape.n_features).whole
     upper = whole - params.lower_size(shape.n_features)

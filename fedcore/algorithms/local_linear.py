@@ -1,10 +1,11 @@
 """Local Only for linear regression: every client fits its own coefficients, without communication.
 
 Client i computes the least-squares solution θᵢ for its own samples. If the client has fewer samples
-than features, θᵢ is the solution of smallest norm. In the authors' notebook, clients solve a ridge
-regression with the penalty 1e−5. The method has no shared representation. For comparison with other
-methods, the columns of ``basis`` are the k leading right singular vectors of the matrix with rows
-θᵢ. Reading the rows θᵢ does not count as communication. A client that joins after training learns
+than features, θᵢ is the solution of smallest norm. In the notebook of Collins, Hassani, Mokhtari &
+Shakkottai (ICML 2021), clients solve a ridge regression with the penalty 1e−5. The method has no
+shared representation. For comparison with methods that have one, the columns of ``basis`` are the k
+leading right singular vectors of the matrix with rows θᵢ. Reading the rows θᵢ does not count as
+communication. When the error for new clients is measured, a client that joins after training fits
 all d coefficients.
 """
 
@@ -23,7 +24,7 @@ from fedcore.problems.regression import least_squares
 
 
 class Params(Parameters):
-    """Hyper-parameters.
+    """Hyper-parameters of Local Only for linear regression.
 
     Attributes
     ----------

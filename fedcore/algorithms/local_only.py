@@ -1,8 +1,9 @@
 """Local Only: every client trains a network of its own, without any exchange.
 
-A client trains in the rounds for which it is drawn. With a participation of r = 1, every client
-makes T rounds of E epochs. All clients begin with the same network, as in the authors' code. The
-clients draw the first network from one seed, the only number that is sent.
+In each of T rounds, the clients that are drawn train for E epochs. With a participation of r = 1,
+every client trains in every round. All clients begin with the same network, as in the code of
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). All clients draw this network from one seed,
+the only number that the server sends.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``models`` lists the parameters of each client's network.
+        ``models`` lists, for each client, the vector of its network's parameters.
     """
     learner = deep.learner(params, federation)
 

@@ -1,19 +1,20 @@
 """LocalPower: subspace iteration with several local steps between communications.
 
-LocalPower is equal to FedPower (Guo et al.) without noise. The second baseline of Wang, Liu & Zhang
-(JOTA 2024) is LocalPower with q = 8 local steps in the first round; after every round q is halved,
-down to 1. In a round with q local steps, client i with its samples as columns of Aᵢ computes Yᵢ,
-and the server computes Z:
+LocalPower is FedPower (Guo et al., Machine Learning 2024) without noise, with all clients in every
+round. Wang, Liu & Zhang (JOTA 2024) compare their method with LocalPower with q = 8 local steps in
+the first round; after every round q is halved, down to 1. In a round with q local steps, client i
+with its samples as columns of Aᵢ computes Yᵢ, and the server computes Z:
 
     Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
 
-As in the code of Li et al., q includes the last multiplication of a round. The client sends the
-result Yᵢ of the last multiplication without orthonormalising Yᵢ. With q = 1 the method is `ssi`.
-The rotation Dᵢ aligns Zᵢ with the first client's Z₁ before the sum. With the alignment ``none``, Dᵢ
-is the identity. With ``sign``, Dᵢ flips each column of Zᵢ whose inner product with the same column
-of Z₁ is negative. With ``procrustes``, Dᵢ is the orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F.
-With ``sign`` and ``procrustes``, a client sends Zᵢ in addition to Yᵢ, as in FedPower. A round with
-q = 1 sends no Zᵢ, because all Zᵢ are equal. Wang, Liu & Zhang do not mention an alignment.
+As in the code of Li, Wang, Chen & Zhang (ICML 2021), q includes the last multiplication of a round.
+The client sends the result Yᵢ of the last multiplication without orthonormalising Yᵢ. With q = 1
+the method is subspace iteration (`ssi`). The rotation Dᵢ aligns Zᵢ with the first client's Z₁
+before the sum. With the alignment ``none``, Dᵢ is the identity. With ``sign``, Dᵢ flips each column
+of Zᵢ whose inner product with the same column of Z₁ is negative. With ``procrustes``, Dᵢ is the
+orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. With the alignments ``sign`` and ``procrustes``, a
+client sends Zᵢ in addition to Yᵢ, as in FedPower. A round with q = 1 sends no Zᵢ, because all Zᵢ
+are equal. Wang, Liu & Zhang do not mention an alignment.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ ALIGNMENTS = {  # of bases of shape (…, n, p)
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """Hyper-parameters that LocalPower adds to `ssi.Rounds`.
+    """Hyper-parameters that LocalPower adds to those of `ssi.Rounds`.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class Params(ssi.Rounds):
         (``linear``) or ⌊q/2ᵏ⌋ (``halving``). The number is never below one.
     alignment : str
         Rule for the matrix Dᵢ that aligns client i's basis Zᵢ with the first client's Z₁. Unless
-        `alignment` is ``none``, the result depends on which client is first.
+        `alignment` is ``none``, the method's result depends on which client is first.
     """
 
     local_steps: Count = 8
@@ -80,7 +81,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
 
     def held() -> dict[str, Any]:
-        """Return the clients' bases Zᵢ, for histories that keep them."""
+        """Return the clients' bases Zᵢ, for history files that store them."""
         return {"Z": federation.client_state("Z")}
 
     Z = starting_basis(federation, params, rng)
@@ -101,8 +102,8 @@ def steps_of(params: Params, k: int) -> int:
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
-    In each round, every client downloads one n×p block and uploads its product Yᵢ. In rounds that
-    align the bases, every client also uploads its basis Zᵢ.
+    In each round, every client downloads the n×p matrix Z and uploads its product Yᵢ. In rounds
+    that align the bases, every client also uploads its basis Zᵢ.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     aligned = params.alignment != "none"
@@ -121,8 +122,8 @@ def aggregate(
 ) -> np.ndarray:
     """Run a round with `q` local steps, and return the weighted sum ``Σᵢ wᵢ Yᵢ Dᵢ``.
 
-    Yᵢ is the last product of client i, and the matrix Dᵢ aligns its basis Zᵢ with the first
-    client's. If q > 1, each client keeps Zᵢ in ``state.Z``.
+    Yᵢ is the last product of client i, and the matrix Dᵢ aligns the client's basis Zᵢ with the
+    first client's. If q > 1, each client keeps Zᵢ in ``state.Z``.
 
     Parameters
     ----------
@@ -134,8 +135,9 @@ def aggregate(
     product, single : client step
         Client steps that compute ``AᵢAᵢᵀ Z``, `single` if q = 1 and `product` otherwise.
     weights : mapping of int to int, optional
-        Mapping from the index i of a client to the weight wᵢ. All other clients are aligned with
-        the first client in the mapping. By default all weights are 1.
+        Mapping from the index i of each client that replies to its weight wᵢ. All bases are aligned
+        with the basis of the first client in the mapping. By default all clients reply, with weight
+        1.
 
     Returns
     -------
@@ -171,12 +173,12 @@ def aggregate(
 
 
 def weights_of(federation: Federation, weights: Mapping[int, int] | None) -> list[int]:
-    """Return the weights of the clients that reply; by default all weights are 1."""
+    """Return the weights of the clients that reply; if `weights` is None, all weights are 1."""
     return [1] * federation.shape.n_clients if weights is None else list(weights.values())
 
 
 def align(bases: Sequence[np.ndarray], alignment: str) -> list[np.ndarray]:
-    """Return the bases ``Zᵢ Dᵢ``, which are aligned with the first of the bases Zᵢ."""
+    """Return the products ``Zᵢ Dᵢ``, where Dᵢ aligns the basis Zᵢ with the first of the bases."""
     return [Z @ ALIGNMENTS[alignment](Z, bases[0]) for Z in bases]
 
 

@@ -1,18 +1,19 @@
-"""Subspace iteration with momentum.
+"""Distributed subspace iteration with momentum.
 
 The method is in none of the five papers that fedcore reproduces. The messages are the same as in
 simultaneous subspace iteration (`ssi`), but the server also stores the previous block. With the
 samples of all clients as columns of A, the method is the three-term recursion ``Y ← AAᵀ Y − β Y₋``,
-with the previous block Y₋ in the coordinates of the new block:
+where Y₋ is the previous block. Each new block is orthonormalised, and the previous block is
+transformed in the same way:
 
     Y⁽ᵏ⁺¹⁾ = AAᵀ Z⁽ᵏ⁾ − β Z⁽ᵏ⁻¹⁾ R_k⁻¹,   Z⁽ᵏ⁺¹⁾ R_{k+1} = Y⁽ᵏ⁺¹⁾ (QR),   Z⁽⁻¹⁾ = 0.
 
 The best β for blocks of p columns is (λ_{p+1}/2)², where λ_{p+1} is the (p+1)-st eigenvalue of AAᵀ.
-With the best β a round multiplies the error by about 1 − √(2 gap) instead of 1 − gap, where
-gap = 1 − λ_{p+1}/λ_p. If `sigma_next` is not given, the server computes the (p+1)-st Ritz value in
-span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾] in every round, from products with AAᵀ that it already has. The estimate of
-λ_{p+1} is the largest of these Ritz values so far. A Ritz value is at most its eigenvalue, so the
-estimated β is at most the best β, up to rounding.
+With the best β a round multiplies the error by about 1 − √(2 gap), instead of 1 − gap as in `ssi`,
+where gap = 1 − λ_{p+1}/λ_p. If `sigma_next` is not given, the server computes the (p+1)-st Ritz
+value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾] in every round, from products with AAᵀ that it already has. The estimate
+of λ_{p+1} is the largest of these Ritz values so far. The (p+1)-st Ritz value is at most λ_{p+1},
+so the β from this estimate is at most the best β, up to rounding.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from fedcore.validation import NonNegative
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Hyper-parameters that the method adds to `ssi.Params`.
+    """Hyper-parameters that the method adds to those of `ssi.Params`.
 
     Attributes
     ----------
     sigma_next : float, optional
-        Singular value σ_{p+1}(A), in data units. By default, the server estimates σ_{p+1} from Ritz
-        values.
+        The (p+1)-st singular value of A, in data units, which determines β. By default, the server
+        estimates it from Ritz values.
     """
 
     sigma_next: NonNegative | None = None
@@ -53,9 +54,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        Orthonormal ``basis`` of shape (n_features, n_components). ``beta`` is the last β, in data
-        units to the fourth power. If `tol` is positive, the dict also contains the entries of
-        `fedcore.parts.convergence_test.ConvergenceTest.output`.
+        Orthonormal ``basis`` of shape (n_features, n_components). ``beta`` is the β of the last
+        round, in data units to the fourth power. If `tol` is positive, the dict also contains the
+        entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components
     test = ConvergenceTest(params.tol, federation.shape, p)

@@ -1,8 +1,8 @@
-"""Noisy power method, which protects single entries or whole rows of the data.
+"""Noisy power method for private PCA, which protects single entries or whole rows of the data.
 
-The rows of A are the samples. The method iterates on the symmetrised matrix (0 A; Aᵀ 0),
-alternating between Y and X. With Gaussian matrices G and G′ and the noise multiplier z, the noise
-is proportional to the largest row norm of the block that A or Aᵀ multiplies:
+The rows of A are the samples. The method is the power iteration for the symmetrised matrix (0 A; Aᵀ
+0), which computes Y and X in turn. With Gaussian matrices G and G′ and the noise multiplier z, the
+noise is proportional to the largest row norm of the block that A or Aᵀ multiplies:
 
     Y = A X + ‖X‖_{2,∞} z G,     X ← orth(Aᵀ Y + ‖Y‖_{2,∞} z G′).
 
@@ -13,21 +13,21 @@ Hardt & Price). The sensitivities of the products are the largest row norms of X
 ‖x‖_∞ and ‖y‖_∞ for single columns.
 
 With ``protects="row_by_entries"``, one row a of norm at most 1 is replaced by zeros. Composition
-over the d entries of the row needs √d times the noise of ``entry`` ("[HR13, HP14] + Composition" of
-Nguyen, Ene & Nguyen). The number of rows counts as public, because the largest row norm of the
-noisy Y depends on this number.
+over the d entries of the row then needs √d times the noise of ``protects="entry"`` ("[HR13, HP14] +
+Composition" of Nguyen, Ene & Nguyen). The number of rows counts as public, because the largest row
+norm of the noisy Y depends on this number.
 
 With ``protects="row"``, one row a of norm at most 1 is added or removed. The iteration with ``row``
 is ``X ← orth(AᵀA X + z G)``, because ‖a(aᵀX)‖_F ≤ 1. The method is then the adaptive power method
-with the threshold θ = 1 and without a search, which the paper of `adaptive_power` calls the "naive
-way".
+(`adaptive_power`) with the threshold θ = 1 and without a search. Nguyen, Ene & Nguyen call this
+method the "naive way".
 
 ``calibration="paper"`` takes z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3).
-The number L is T for ``row``, and 2T otherwise. For a large ε (at δ = 1e-6, from ε = 42 on) the
-noise of ``paper`` is too small for (ε, δ)-DP, and the run is refused. ``calibration="tight"`` takes
-the least z with which L Gaussian releases are (ε, δ)-DP. With several clients, each client adds
-noise to the products of its own rows. The server receives only noisy products, adds them up, and
-need not be trusted.
+For T iterations, the number L is T with ``protects="row"``, and 2T otherwise. For a large ε (at δ =
+1e-6, from ε = 42 on) this noise is too small for (ε, δ)-DP, and fedcore refuses the run.
+``calibration="tight"`` takes the least z with which L Gaussian releases are (ε, δ)-DP. With several
+clients, each client adds noise to the products of its own rows. The server receives only noisy
+products, adds them up, and need not be trusted.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ RELATIONS = {  # `protects` -> relation of `fedcore.privacy.events.NEIGHBOURS`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters that the method adds to `Budgeted`.
+    """Hyper-parameters that the method adds to those of `Budgeted`, such as ε and δ.
 
     Attributes
     ----------
     rounds : int
-        Number T of products with AᵀA.
+        Number T of iterations, each a product with AᵀA.
     protects : str
         How neighbouring data sets differ: in one entry (``entry``) or in one row (``row``).
         ``row_by_entries`` protects a row by composition over its entries.
@@ -99,7 +99,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def noise_multiplier(params: Params) -> float:
-    """Return the noise multiplier z of every release.
+    """Return the noise multiplier z of every noisy product.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def noise_multiplier(params: Params) -> float:
 
 
 def noisy_product(params: Params, n_features: int) -> Any:
-    """Return the client step of one iteration, a noisy product with AᵀA."""
+    """Return the client step of one iteration, which computes a noisy product with AᵀA."""
     z = noise_multiplier(params)
     scale = math.sqrt(n_features) if params.protects == "row_by_entries" else 1.0
 

@@ -1,11 +1,12 @@
 """One-shot averaging of local subspaces.
 
-Client i computes the p leading right singular vectors Vᵢ of its own data and sends them. The server
-takes the p leading eigenvectors of the projection averaged over the N clients, (1/N) Σᵢ VᵢVᵢᵀ. The
-code computes the eigenvectors as left singular vectors of ``[V₁ … V_N]``, so the n×n projection is
-not formed. The method takes one round. The result is exact if all clients have the same top
-subspace. The average is unweighted, as in the paper, whose clients have equally many samples. A
-client whose data have a rank below p sends zeros in the last columns of Vᵢ.
+Client i computes the p leading right singular vectors Vᵢ of its own data, with n features, and
+sends them. The server takes the p leading eigenvectors of the projection averaged over the N
+clients, (1/N) Σᵢ VᵢVᵢᵀ. The code computes the eigenvectors as left singular vectors of ``[V₁ …
+V_N]``, so the n×n projection is not formed. The method takes one round. The result is exact if all
+clients have the same top subspace. The average is unweighted, as in Fan, Wang, Wang & Zhu (Annals
+of Statistics 2019), whose clients have equally many samples. A client whose data have a rank below
+p sends zeros in the last columns of Vᵢ.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from fedcore.linalg import triangular_factor
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Average the local projections.
+    """Average the projections on the clients' top subspaces, and return the leading eigenvectors.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the whole run: every client uploads one n×p block."""
+    """Return the cost of the whole run: every client uploads its n×p matrix Vᵢ."""
     return Cost(1, shape.n_clients * shape.n_features * params.n_components, 0)
 
 

@@ -1,22 +1,23 @@
 """Per-FedAvg: FedAvg for a network that each client adapts by one gradient step on its own loss.
 
-The module implements the Hessian-free form. In every round a share r of the clients makes E epochs
-of descent on fᵢ(w − α ∇fᵢ(w)), where fᵢ is the client's loss. The server takes the mean of the
-results. A batch is cut into a support set D and a target set D′, and a step has the direction:
+The module implements the Hessian-free form of Algorithm 1 of Fallah, Mokhtari & Ozdaglar (NeurIPS
+2020). In every round a share r of the clients makes E epochs of descent on fᵢ(w − α ∇fᵢ(w)), where
+fᵢ is the client's loss. The server takes the mean of the results. A batch is cut into a support set
+D and a target set D′, and a step has the direction:
 
     g − α (∇fᵢ(w + δ g; D) − ∇fᵢ(w − δ g; D)) / 2δ,    g = ∇fᵢ(w − α ∇fᵢ(w; D); D′).
 
 The set D contains eight tenths of a batch, as in Collins, Hassani, Mokhtari & Shakkottai (ICML
-2021), Appendix A.2. The paper's algorithm has a third set D″, which Collins et al. and fedcore
-replace by D. The paper of Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w),
-where the gradient is over all samples of the client. With ``fine_tune`` clients train the head of w
+2021), Appendix A.2. Fallah et al. use a third set D″; Collins et al. and fedcore use D in its
+place. Collins et al. do not print δ. Client i predicts with w − α ∇fᵢ(w), where the gradient is
+over all samples of the client. With ``fine_tune`` clients train the head of w, its last layer,
 after the last round, as in `fedcore.algorithms.fedavg`.
 
 ``form="sum"`` reproduces the class for Per-FedAvg in the code of Collins et al., although none of
-their programs uses that class. The class makes the inner step on a copy of the network, and
-evaluates no loss at this copy. A step therefore has the direction ∇fᵢ(w; D) + ∇fᵢ(w; D′). With this
-form, client i predicts with the network that its last descent returned, and ``fine_tune`` trains
-all layers of this network.
+their programs uses that class. The class adapts a copy of the network, but evaluates no loss at
+this copy. A step therefore has the direction ∇fᵢ(w; D) + ∇fᵢ(w; D′). With ``form="sum"``, client i
+predicts with the network that its last descent returned, and ``fine_tune`` trains all layers of
+this network.
 """
 
 from __future__ import annotations
@@ -43,20 +44,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Tuned):
-    """Hyper-parameters that Per-FedAvg adds to `fedcore.deep.settings.Tuned`.
+    """Hyper-parameters that Per-FedAvg adds to those of `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------
     inner_rate : float
-        Step size α of a client's adaptation.
+        Step size α of the gradient step by which a client adapts the network.
     support : float
-        Share of a batch that forms the support set. The size of the support set is rounded down,
-        but is at least one sample. A batch of one sample serves both as support set and as target
-        set.
+        Share of a batch that forms the support set D. The number of samples in D is rounded down,
+        but is at least one. A batch of one sample serves both as support set D and as target set
+        D′.
     difference : float
         Step size δ of the finite difference of gradients at w + δ g and w − δ g.
     form : {"meta", "sum"}
-        ``meta`` is the method of the paper, and ``sum`` is what the code of Collins et al. does.
+        ``meta`` is the method of Fallah et al., and ``sum`` is what the code of Collins et al.
+        does.
     """
 
     inner_rate: Positive = 1e-4

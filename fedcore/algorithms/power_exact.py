@@ -1,8 +1,9 @@
-"""Exact local solution for U, with V from the power initialisation.
+"""Factorisation S ≈ U Vᵀ with V from the power initialisation and the exact U at every client.
 
-Algorithm 1 (`power_iteration`) computes V. With V fixed, every client minimises its loss
-``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F`` by the closed form ``Ûⁱ = Sⁱ V (VᵀV)†`` of the paper's Section 2. The code
-uses the thin SVD of V and not VᵀV, because VᵀV squares the condition number of V.
+Algorithm 1 of Philippenko, Scaman & Massoulié (AAAI 2025; see `power_iteration`) computes V. With V
+fixed, every client minimises its loss ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F`` by the closed form ``Ûⁱ = Sⁱ V (VᵀV)†``
+of Section 2 of the same paper. The code uses the thin SVD of V and not VᵀV, because VᵀV squares the
+condition number of V.
 """
 
 from __future__ import annotations

@@ -1,21 +1,24 @@
-"""Local gradient descent on U, with V from the power initialisation.
+"""Factorisation S ≈ U Vᵀ with V from the power initialisation and U by local gradient descent.
 
-V from Algorithm 1 (`power_iteration`) is fixed. Every client runs ``U ← U − γ (U Vᵀ − S) V`` with
-``γ = 1/σ_max(V)²``, without communication. With ``momentum`` the steps have Nesterov's acceleration
-with the weights ``β_k = k/(k+3)``.
+V comes from Algorithm 1 of Philippenko, Scaman & Massoulié (AAAI 2025; see `power_iteration`), and
+is fixed. Every client with data S runs ``U ← U − γ (U Vᵀ − S) V`` with ``γ = 1/σ_max(V)²``, without
+communication. With ``momentum`` the steps have Nesterov's acceleration with the momentum weights
+``β_k = k/(k+3)``.
 
-A step is ``U − Û ← (U − Û)(I − γ VᵀV)``, where Û is the exact solution. In the eigenbasis T of VᵀV,
-each column of the error is therefore multiplied by its own factor: ``(U_t − Û) T = E₀ diag(p_t)``
-with ``E₀ = (U₀ − Û) T``. A step of the code updates only the r factors p_t and the r numbers
-q_t = 1 − p_t. The loss follows from p_t. The code updates q_t separately, because q_t can be far
-below the rounding error of p_t. At the end the code computes ``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In
-exact arithmetic, U_t is the same as in gradient descent, but a step does not read the data.
-Instead of E₀ the code stores ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, where V = Q diag(σ) Tᵀ is the SVD
-of V. Unlike E₀, this product does not grow if a singular value of V is small.
+A step without momentum changes the error to ``U − Û ← (U − Û)(I − γ VᵀV)``, where Û is the exact
+solution. In the eigenbasis T of VᵀV, each column of the error is therefore, after t steps, a
+multiple of its first value: ``(U_t − Û) T = E₀ diag(p_t)`` with ``E₀ = (U₀ − Û) T``. A step of the
+code updates only the r factors p_t and the r numbers q_t = 1 − p_t. The code computes the loss from
+p_t. The code updates q_t separately, because q_t can be far below the rounding error of p_t. After
+the last step t the code computes ``U_t = U₀ − E₀ diag(q_t) Tᵀ``. In exact arithmetic, U_t is the
+same as in gradient descent, but a step does not read the data. Instead of E₀ the code stores ``E₀
+diag(σ) = U₀ T diag(σ) − S Q``, where V = Q diag(σ) Tᵀ is the SVD of V. Unlike E₀, this product does
+not grow if a singular value of V is small.
 
-The entries of the start ``U₀`` are independent N(0, 1/nᵢ), as in the authors' code (the paper says
-"random"). With ``orthonormalise`` (Remark 4), an orthonormal basis of range(V) replaces V. With an
-orthonormal basis one step suffices, because the condition number is 1.
+The entries of the first ``U₀`` are independent N(0, 1/nᵢ) for nᵢ samples, as in the authors' code
+(the paper says "random"). With ``orthonormalise`` (Remark 4 of the paper), the clients use an
+orthonormal basis of range(V) instead of V. One step then suffices, because the condition number is
+1.
 """
 
 from __future__ import annotations
@@ -39,16 +42,17 @@ from fedcore.validation import CountOrZero
 
 @dataclass(frozen=True)
 class Params(power_iteration.Params):
-    """Hyper-parameters that gradient descent adds to `power_iteration`.
+    """Hyper-parameters that gradient descent adds to those of `power_iteration`.
 
     Attributes
     ----------
     local_steps : int
-        Number T of gradient steps at every client.
+        Number of gradient steps at every client.
     momentum : bool
         Whether the steps have Nesterov's acceleration, with β_k = k/(k+3).
     orthonormalise : bool
-        Whether clients descend with an orthonormal basis of range(V) instead of V (Remark 4).
+        Whether clients descend with an orthonormal basis of range(V) instead of V (Remark 4 of the
+        paper).
     """
 
     local_steps: CountOrZero = 500
@@ -65,7 +69,7 @@ def fixed_basis(federation: Federation, params: Any) -> tuple[Scaled, dict[str, 
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 2 of the paper.
+    """Run Algorithm 2 of Philippenko, Scaman & Massoulié (AAAI 2025).
 
     Returns
     -------
@@ -97,7 +101,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def iterate(
     data: np.ndarray, state: SimpleNamespace, message: Any, *, steps: int, params: Params
 ) -> np.ndarray:
-    """Client step: return U after the given number of gradient steps."""
+    """Client step: return the client's U after the given number of gradient steps."""
     sigma = tuple(state.sigma.astype(np.float64).tolist())
     q = np.array(_gone(sigma, params.momentum, steps))
     # The part of U₀ in the null space of VᵀV has zero gradient and stays.
@@ -120,7 +124,7 @@ def descended(sigma: np.ndarray, momentum: bool) -> Iterator[tuple[np.ndarray, n
 
 @lru_cache(maxsize=1)  # clients in one process find the same numbers
 def _gone(sigma: tuple[float, ...], momentum: bool, steps: int) -> tuple[float, ...]:
-    """Return the factors q_t = 1 − p_t of the error after `steps` gradient steps."""
+    """Return q_t = 1 − p_t, where p_t are the error factors after t = `steps` gradient steps."""
     (_, q), *_ = islice(descended(np.array(sigma), momentum), steps, steps + 1)
     return tuple(q.tolist())
 

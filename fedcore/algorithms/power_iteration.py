@@ -1,18 +1,20 @@
-"""Distributed randomized power iteration.
+"""Factorisation S ≈ U Vᵀ whose V comes from a distributed randomized power iteration.
 
-Each client multiplies its data Sⁱ by a Gaussian matrix Φⁱ, and sends the sketch ``Vⁱ = Sⁱᵀ Φⁱ``.
-The server adds up the sketches to obtain V. The server sends V to the clients, the clients multiply
-V by ``Sⁱᵀ Sⁱ``, and the server adds up the products. In this way V is multiplied α times by SᵀS.
-The result is ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications, where S and Φ consist of all Sⁱ and
-Φⁱ. As in Theorem 2 of the paper, the method makes m sketches with different Φ, and keeps the one
-with the best-conditioned V (see `select` below). As in the paper, V is not orthonormalised between
-the multiplications, because the paper needs the singular values of V.
+The method is Algorithm 1 of Philippenko, Scaman & Massoulié (AAAI 2025), here called the paper.
+Each client computes the sketch ``Vⁱ = Sⁱᵀ Φⁱ`` of its data Sⁱ with a Gaussian matrix Φⁱ, and sends
+it. The server adds up the sketches to obtain V. The server sends V to the clients, the clients
+multiply V by ``Sⁱᵀ Sⁱ``, and the server adds up the products. In this way V is multiplied α times
+by SᵀS. The result is ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 rounds, where S and Φ stack all Sⁱ and Φⁱ. As
+in Theorem 2 of the paper, the method makes m sketches with different Φ, and keeps the one whose V
+has the least condition number (see `select` below). As in the paper, V is not orthonormalised
+between the multiplications, because the paper needs the singular values of V.
 
-The entries of V therefore grow like ‖S‖^(2α+1), and its condition number like (σ₁/σ_r)^(2α+1). To
-avoid overflow, V is divided by a power of two before every multiplication. This division is exact.
-At the end V is multiplied by these powers of two, unless the result would over- or underflow.
-Scaling does not lower the condition number; only a smaller α does. The run therefore counts the
-directions of V that rounding has spoiled, and warns of them.
+The entries of V therefore grow like ‖S‖^(2α+1), and its condition number like (σ₁/σ_r)^(2α+1),
+where σ₁ and σ_r are singular values of S. To avoid overflow, V is divided by a power of two before
+every multiplication. This division is exact. At the end V is multiplied by these powers of two,
+unless the result would over- or underflow. Scaling does not lower the condition number; only a
+smaller α does. The run therefore counts the directions of V that rounding has spoiled, and warns if
+there are any.
 
 ``select="initial"`` compares the condition numbers of the sketches and multiplies only the best
 sketch, as in the paper's code. ``select="final"`` multiplies every sketch and compares the
@@ -45,7 +47,7 @@ ROOM = 16  # powers of two from V's largest entry to over- and underflow
 
 @dataclass(frozen=True)
 class Params(Parameters):
-    """Hyper-parameters.
+    """Hyper-parameters of the power initialisation.
 
     Attributes
     ----------
@@ -54,13 +56,13 @@ class Params(Parameters):
     power : int
         Number α of multiplications by SᵀS after the sketch.
     samples : int
-        Number m of sketches; the method keeps the best-conditioned one.
+        Number m of sketches; the method keeps the one with the least condition number.
     select : str
         Whether condition numbers are compared before (``initial``) or after (``final``) the
         multiplications.
     start : ndarray of shape (n_features, n_components), optional
-        If `start` is given, the product of Sⁱ and `start` replaces the Gaussian matrix Φⁱ, and
-        `samples` must be 1.
+        If `start` is given, the product of Sⁱ and `start` is used in the place of the Gaussian
+        matrix Φⁱ, and `samples` must be 1.
     """
 
     power: CountOrZero = 0
@@ -76,7 +78,7 @@ class Params(Parameters):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1 of the paper.
+    """Run Algorithm 1 of Philippenko, Scaman & Massoulié (AAAI 2025).
 
     Returns
     -------
@@ -130,9 +132,9 @@ class Scaled(NamedTuple):
 
 
 def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
-    """Return V = (SᵀS)^α SᵀΦ for the best draw of Φ, and the number of lost directions of V.
+    """Return V = (SᵀS)^α SᵀΦ for the best random Φ, and the number of lost directions of V.
 
-    The best of the `params.samples` draws is the one with the least condition number of SᵀΦ or of
+    The best of `params.samples` matrices Φ is the one with the least condition number of SᵀΦ or of
     V, as `params.select` says. A direction of V is lost if rounding has spoiled it.
 
     Warns
@@ -172,10 +174,10 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
 def communication(params: Any, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
-    For m sketches and the power α, the run has m + α rounds, or m(α + 1) with
-    ``select="final"``. In each round, every client uploads one d×r block. Every client downloads
-    one block for each multiplication by SᵀS, one at the end, and one for the sketch if `start` is
-    given. The download at the end does not count as a round.
+    For m sketches and the power α, the run has m + α rounds, or m(α + 1) with ``select="final"``.
+    In each round, every client uploads one d×r matrix. Every client downloads one matrix for each
+    multiplication by SᵀS, one at the end, and one for the sketch if `start` is given. The download
+    at the end does not count as a round.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     multiplications = params.power * (1 if params.select == "initial" else params.samples)

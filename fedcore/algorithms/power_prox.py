@@ -1,11 +1,12 @@
-"""Regularised local descent on U, with V from the power initialisation.
+"""Factorisation S ≈ U Vᵀ with V from the power initialisation and U by regularised local descent.
 
-With V from Algorithm 1 (`power_iteration`) fixed, every client minimises
-``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` by proximal gradient steps of length 1/σ_max(V)². The
-regulariser ρ is ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``) or the nuclear norm (``nuclear``). With
-``momentum`` the steps are accelerated, with β_k = k/(k+3) (FISTA). Once the clients have V, the
-method needs no communication. A step uses VᵀV and SⁱV, which are computed once, and does not read
-the data. The metric ``objective`` is the loss without the regulariser.
+V comes from Algorithm 1 of Philippenko, Scaman & Massoulié (AAAI 2025; see `power_iteration`), and
+is fixed. Every client minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` by proximal gradient steps
+of length 1/σ_max(V)². The regulariser ρ is ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``) or the nuclear norm
+(``nuclear``). With ``momentum`` the steps are accelerated as in FISTA, with the momentum weights
+β_k = k/(k+3). Once the clients have V, the method needs no communication. A step uses VᵀV and SⁱV,
+which each client computes once, and does not read the data. The metric ``objective`` is the loss
+without the regulariser.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from fedcore.validation import NonNegative, one_of
 
 
 def shrink(U: np.ndarray, threshold: float) -> np.ndarray:
-    """Apply the proximal operator of ``threshold · ½‖U‖²_F``."""
+    """Return the proximal operator of ``threshold · ½‖·‖²_F`` at U."""
     return U / (1.0 + threshold)
 
 
 def soft_threshold(U: np.ndarray, threshold: float) -> np.ndarray:
-    """Apply the proximal operator of ``threshold · ‖U‖₁``."""
+    """Return the proximal operator of ``threshold · ‖·‖₁`` at U."""
     return np.sign(U) * np.maximum(np.abs(U) - threshold, 0.0)
 
 
 def singular_value_threshold(U: np.ndarray, threshold: float) -> np.ndarray:
-    """Apply the proximal operator of ``threshold · ‖U‖_*``."""
+    """Return the proximal operator of ``threshold · ‖·‖_*`` (nuclear norm) at U."""
     left, sigma, right_t = scipy.linalg.svd(U, full_matrices=False, check_finite=False)
     return (left * np.maximum(sigma - threshold, 0.0)) @ right_t
 
@@ -50,7 +51,7 @@ PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Params(power_gd.Params):
-    """Hyper-parameters that proximal descent adds to `power_gd`.
+    """Hyper-parameters that proximal descent adds to those of `power_gd`.
 
     Attributes
     ----------
@@ -58,7 +59,7 @@ class Params(power_gd.Params):
         Regulariser ρ: half the squared Frobenius norm (``l2``), the sum of absolute values
         (``l1``), or the nuclear norm (``nuclear``).
     strength : float
-        Weight of the regulariser, in the units of the loss.
+        Weight of the regulariser ρ, in the units of the loss.
     """
 
     penalty: Annotated[str, one_of(PROXIMAL)] = "l2"
@@ -66,7 +67,7 @@ class Params(power_gd.Params):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run proximal gradient descent.
+    """Compute V by the power initialisation, and U by proximal gradient descent at every client.
 
     Returns
     -------

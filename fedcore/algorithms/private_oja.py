@@ -1,31 +1,32 @@
 """Private Oja's method: one pass over shuffled rows with clipped, noisy steps.
 
-A client passes over a random permutation of its rows a, in batches of `batch` rows (1 in the
-paper). Each step clips the gradient a⟨a,w⟩ to norm β (`bound`), and adds noise with the multiplier
-α:
+The method is Algorithm 2 of Liu, Kong, Jain & Oh (NeurIPS 2022), here called the paper. A client
+passes over a random permutation of its rows a, in batches of `batch` rows (1 in the paper). Each
+step clips the gradient a⟨a,w⟩ to norm β (`bound`), and adds noise with the multiplier α:
 
     w ← w + η_t (clip_β(a⟨a,w⟩) + 2βα z_t),   z_t ~ N(0, I),   η_t = h/((λ̄₁ − λ̄₂)(ξ + t)),
     w ← w/‖w‖.
 
-The parameters `rate` = h and `offset` = ξ set the step size. The eigenvalue gap λ̄₁ − λ̄₂ of the
-population is taken as known. Neighbouring data sets differ in one replaced row. Because each row is
-used only once, each step is a local randomiser of its own rows, and shuffling amplifies the step's
-privacy.
+The parameters `rate` = h and `offset` = ξ set the step size. The gap λ̄₁ − λ̄₂ between the two
+largest eigenvalues of the population's matrix E aaᵀ is taken as known. Neighbouring data sets
+differ in one replaced row. Because each row is used only once, each step is a local randomiser of
+its own rows, and shuffling the rows amplifies the step's privacy.
 
 ``calibration="paper"`` takes the noise multiplier α = C log(n/δ)/(ε√n) with C = 1, where n is the
-number of full batches. Lemma 3.1 proves this formula, except for the value of C, if
-ε ≤ √(log(n/δ)/n). ``calibration="paper"`` refuses ε > √(log(n/δ)/n), and ``calibration="tight"``
-accepts every ε. If n is large enough, shuffling the rows lets each step spend a budget ε₀ above ε.
-The budget ε₀ follows from Feldman, McMillan & Talwar (FOCS 2021), Theorem 3.1, with Theorem 3.8 for
-the δ of the Gaussian mechanism. The number of rows is public, because neighbouring data sets have
-equally many rows.
+number of full batches. The paper's Lemma 3.1 proves this formula, except for the value of C, if ε ≤
+√(log(n/δ)/n). ``calibration="paper"`` refuses ε > √(log(n/δ)/n), and ``calibration="tight"``
+accepts every ε. If n is large enough, shuffling the rows lets each step spend a budget ε₀ above ε;
+``tight`` then takes the noise for ε₀ if it is smaller than the noise for ε. The budget ε₀ follows
+from Feldman, McMillan & Talwar (FOCS 2021), Theorem 3.1, with Theorem 3.8 for the δ of the Gaussian
+mechanism. The number of rows is public, because neighbouring data sets have equally many rows.
 
 The paper has neither batches nor k > 1 columns. For k > 1 columns, clipping uses the Frobenius
-norm, and each step orthonormalises the columns. The mean of a batch gets noise once, and a replaced
-row changes this mean by at most 2β/`batch`. If the last batch is incomplete, the sum over its rows
-is divided by `batch`, and not by the number of its rows. The amplification is computed for n local
-randomisers, because the shuffle puts a given row into one of at least n batches. With several
-clients, w passes from client to client, and each client shuffles its own rows.
+norm, and each step orthonormalises the columns. Noise is added once per batch, to the mean of the
+clipped gradients; a replaced row changes this mean by at most 2β/`batch`. If the last batch is
+incomplete, the sum over its rows is divided by `batch`, and not by the number of its rows. The
+amplification is computed for n local randomisers, because the shuffle puts a given row into one of
+at least n batches. With several clients, w passes from client to client, and each client shuffles
+its own rows.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ ROUNDING = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters that the method adds to `Budgeted`.
+    """Hyper-parameters that the method adds to those of `Budgeted`, such as ε and δ.
 
     Attributes
     ----------
     gap : float
-        Eigenvalue gap λ̄₁ − λ̄₂ of the population's matrix E aaᵀ, taken as known.
+        Gap λ̄₁ − λ̄₂ between the two largest eigenvalues of the population's matrix E aaᵀ, taken as
+        known.
     rate : float
         Numerator h of the step sizes h / (gap (ξ + t)).
     offset : float
@@ -79,7 +81,7 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 2 of the paper.
+    """Run Algorithm 2 of Liu, Kong, Jain & Oh (NeurIPS 2022).
 
     Returns
     -------
@@ -94,7 +96,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
-    Every client has one round, in which it downloads one d×k block and uploads one.
+    Every client has one round, in which it downloads the d×k matrix W and uploads the next W.
     """
     block = shape.n_features * params.n_components
     return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)

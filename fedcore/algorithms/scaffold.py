@@ -1,8 +1,9 @@
 """SCAFFOLD: FedAvg with control variates that correct the drift of the clients.
 
-The module implements Option II of the algorithm. In every round a set S of the N clients takes
-part, and each participant makes K steps of size η from the server's network x. A client uses its
-own control variate cᵢ and the server's variate c, which are zero at first:
+The method is Algorithm 1 of Karimireddy, Kale, Mohri, Reddi, Stich & Suresh (ICML 2020), with
+Option II. In every round a set S of the N clients takes part, and each participant makes K steps of
+size η from the server's network x. A client uses its own control variate cᵢ and the server's
+variate c, which are zero at first:
 
     y ← y − η (∇fᵢ(y) − cᵢ + c),
     cᵢ⁺ = cᵢ − c + (x − y) / (K η).
@@ -11,13 +12,13 @@ The client replies with y − x and cᵢ⁺ − cᵢ. The server adds η_g times
 y − x to x. The server also adds |S|/N times the mean of the differences cᵢ⁺ − cᵢ to c.
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the steps have momentum β. As in the code
-of Collins et al., the divisor in cᵢ⁺ is K η even with momentum. Momentum makes x − y about
-1/(1 − β) times as large as K η times the mean gradient. But cᵢ − c should be a difference of
-gradients. The error of cᵢ − c is therefore multiplied by −β/(1 − β) whenever client i takes part.
-With β = 0 the error of cᵢ − c vanishes. With β = 1/2, as in Collins et al., the error changes only
-its sign. With β > 1/2 the error grows without bound. The code of Collins et al. clips the corrected
-gradients at norm 10, which corresponds to ``clip`` = 10. With ``fine_tune`` the method is
-SCAFFOLD+FT (see `fedcore.algorithms.fedavg`).
+of Collins et al., the divisor in the formula for cᵢ⁺ is K η even with momentum. Momentum makes x −
+y about 1/(1 − β) times as large as K η times the mean gradient. But cᵢ − c should be a difference
+of gradients. The error of cᵢ − c is therefore multiplied by −β/(1 − β) in every round in which
+client i takes part. With β = 0 the error becomes zero. With β = 1/2, as in Collins et al., the
+error changes only its sign. With β > 1/2 the error grows without bound. The code of Collins et al.
+clips the corrected gradients at norm 10, which corresponds to ``clip`` = 10. With ``fine_tune`` the
+method is SCAFFOLD+FT (see `fedcore.algorithms.fedavg`).
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ CLIP_GUARD = 1e-6  # PyTorch's, against a division by zero
 
 @dataclass(frozen=True)
 class Params(settings.Tuned):
-    """Hyper-parameters that SCAFFOLD adds to `fedcore.deep.settings.Tuned`.
+    """Hyper-parameters that SCAFFOLD adds to those of `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------
     server_rate : float
         Step size η_g of the server.
     clip : float, optional
-        Bound on the norm of corrected gradients; a longer gradient is scaled to this norm. The
-        corrected gradient includes the weight decay.
+        Bound on the norm of a corrected gradient ∇fᵢ(y) − cᵢ + c; a longer one is scaled to this
+        norm. The corrected gradient includes the weight decay.
     """
 
     server_rate: Positive = 1.0
@@ -114,7 +115,7 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
     In each round, every participant downloads x and c, and uploads y − x and the change of its own
-    control variate. For fine-tuning, every client downloads x.
+    control variate. For fine-tuning, every client downloads the last x.
     """
     size = models.sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=2 * size, down=2 * size, once=size if params.fine_tune else 0)

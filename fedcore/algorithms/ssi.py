@@ -4,9 +4,9 @@ Each round multiplies the server's basis Z by the Gram matrix of the data of all
 
     Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾).
 
-The columns of Aᵢ are the samples of client i. The start Z⁽⁰⁾ is drawn with uniform entries in
-[−1, 1] and then orthonormalised. In each round every client receives one n×p block and sends one,
-for n features and p columns of Z. The server does not send the last Z to the clients.
+The columns of Aᵢ are the samples of client i. The first basis Z⁽⁰⁾ is drawn with uniform entries in
+[−1, 1] and then orthonormalised. In each round every client receives one n×p matrix and sends one,
+for n features and p columns of Z. The server does not send the final Z to the clients.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Rounds(Parameters):
 
 @dataclass(frozen=True)
 class Params(Rounds):
-    """Hyper-parameters of SSI with a tolerance, which may end a run before its last round.
+    """Hyper-parameters of SSI, with a tolerance that may end a run before its last round.
 
     Attributes
     ----------
@@ -53,15 +53,16 @@ class Params(Rounds):
         estimate needs no communication. With `tol` = 0 the run makes all rounds.
     n_oversamples : int
         Number of additional columns of Z. Z has `n_components` + `n_oversamples` columns, but at
-        most as many as there are features. With one additional column, the convergence test sees
-        the singular value that follows the last wanted one, and notices if the two are equal.
+        most as many as there are features. With one additional column, the convergence test
+        estimates the singular value that follows the last wanted one, and notices if these two
+        singular values are equal.
     """
 
     tol: Annotated[float, real(least=0, below=1)] = 0.0
     n_oversamples: CountOrZero = 0
 
     def columns(self, n_features: int) -> int:
-        """Return the number of columns of a block, including `n_oversamples`."""
+        """Return the number of columns of Z, including `n_oversamples`."""
         return min(self.n_components + self.n_oversamples, n_features)
 
 
@@ -92,7 +93,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def communication(params: Any, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
-    In each round, every client downloads one block with `params.columns` columns and uploads one.
+    In each round, every client downloads one matrix with `params.columns` columns and uploads one.
     """
     d = shape.n_features
     scalars = params.rounds * shape.n_clients * d * params.columns(d)

@@ -1,18 +1,20 @@
-"""Distributed alternating gradient descent after Ward and Kolda.
+"""Factorisation S ≈ U Vᵀ by distributed alternating gradient descent after Ward and Kolda (2023).
 
 Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with their own. The
-start is made from Gaussian matrices Φ_U and Φ_V of shape (d, r), the same for all clients. With the
-norm σ₁ = ‖S‖₂ of all clients' data S, constants C and μ, step size η = 9/(4 C μ σ₁) and D = C μ/9,
-the start is:
+first U and V come from Gaussian matrices Φ_U and Φ_V of shape (d, r), the same for all clients.
+With the norm σ₁ = ‖S‖₂ of all clients' data S, constants C and μ, step size η = 9/(4 C μ σ₁) and D
+= C μ/9, the first factors are:
 
     Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V.
 
-In every round each client makes a step on Uⁱ with the old V, and sends its gradient in V at the new
-Uⁱ. The server makes a step on V with the sum of the clients' gradients.
+In every round each client makes a gradient step on Uⁱ with the old V, and sends the gradient of its
+loss with respect to V at the new Uⁱ. The server makes a step on V with the sum of the clients'
+gradients.
 
 The entries of Φ_U and Φ_V have the *standard deviations* 1/d and 1/r, as in the code of Philippenko
 et al. Ward and Kolda take 1/d and 1/r as variances. The parameter ``sigma_max`` is σ₁. If
-``sigma_max`` is not given, the clients send ‖Sⁱ‖₂², and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces σ₁.
+``sigma_max`` is not given, the clients send ‖Sⁱ‖₂², and the formulas use the upper bound √Σ‖Sⁱ‖₂²
+in the place of σ₁.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from fedcore.validation import CountOrZero, Positive
 
 @dataclass(frozen=True)
 class Params(Parameters):
-    """Hyper-parameters.
+    """Hyper-parameters of alternating gradient descent after Ward and Kolda.
 
     Attributes
     ----------
@@ -42,10 +44,10 @@ class Params(Parameters):
     rounds : int
         Number of iterations, each with one communication round.
     C, mu : float
-        Constants C and μ in the formulas of the start and of the step size.
+        Constants C and μ in the formulas for the first factors and for the step size.
     sigma_max : float, optional
-        Largest singular value σ₁ of S, in data units. By default, an additional round computes an
-        upper bound of σ₁, which replaces σ₁.
+        Largest singular value σ₁ of S, in data units. By default, the method computes an upper
+        bound of σ₁ in an additional round, and uses the bound.
     start : ndarray of shape (n_features, n_components), optional
         Matrix Φ_V that determines the first V; by default drawn at random.
     """
@@ -61,7 +63,7 @@ class Params(Parameters):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run alternating gradient descent.
+    """Compute U and V by alternating gradient descent.
 
     Returns
     -------
@@ -99,9 +101,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def descent(
     federation: Federation, gradient: Step, step: float, V: np.ndarray, rounds: int, record: Any
 ) -> dict:
-    """Run the rounds that subtract `step` times the sum of the clients' gradients from V.
+    """Run the rounds, which subtract `step` times the sum of the clients' gradients from V.
 
-    The client step `gradient` also updates the client's ``state.U``.
+    The client step `gradient` returns the client's gradient, and also updates the client's
+    ``state.U``. The result is a dict of the last ``V`` and ``U``.
     """
     record(0, factors=ExplicitFactors(V, federation.observe))
     for k in record.rounds(rounds):
@@ -114,8 +117,9 @@ def descent(
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
-    In each round, every client downloads one d×r block and uploads one. At the start, every client
-    downloads Φ_U and, without `sigma_max`, also uploads and downloads one number.
+    In each round, every client downloads the d×r matrix V and uploads its gradient. Before the
+    first round, every client downloads Φ_U and, without `sigma_max`, also uploads and downloads one
+    number.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     scalar = params.sigma_max is None

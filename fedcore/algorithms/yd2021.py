@@ -1,14 +1,16 @@
-"""Distributed simultaneous gradient descent after Ye and Du, and its theoretical iteration count.
+"""Factorisation S ≈ U Vᵀ by distributed simultaneous gradient descent after Ye and Du (2021).
 
 Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with their own. The
 method begins with small random U and V of scale s. An iteration makes the steps ``U ← U − η ∇_U F``
 and ``V ← V − η ∇_V F`` on the loss F = ½‖S − UVᵀ‖²_F, with both gradients at the old U and V. The
 theory's step size η is so small that the loss hardly changes in a feasible number of rounds.
-Philippenko et al. print the theory's number of iterations, which `iterations_of_theory` computes.
+Philippenko et al. print the number of iterations that the theory needs. The function
+`iterations_of_theory` computes this number.
 
-The code of Philippenko et al. starts from Ward and Kolda's initialisation. In each step, that code
-sums the gradient without naming an axis, and therefore subtracts the *sum of all entries* of the
-gradient from V. The method here starts as Ye and Du do, and subtracts the gradient itself.
+The code of Philippenko et al. starts from Ward and Kolda's initialisation (see `wk2023`). In each
+step, that code sums the gradient without naming an axis, and therefore subtracts the *sum of all
+entries* of the gradient from V. The method in fedcore starts as Ye and Du do, and subtracts the
+gradient itself.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def _known_spectrum(S: np.ndarray, r: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Params(Parameters):
-    """Hyper-parameters.
+    """Hyper-parameters of simultaneous gradient descent after Ye and Du.
 
     Attributes
     ----------
@@ -45,16 +47,16 @@ class Params(Parameters):
         Rank r of the factorisation.
     sigma_max : float
         Largest singular value of S, in data units. `sigma_max` and `sigma_r` determine the step
-        size and the scale of the start.
+        size and the scale of the first U and V.
     sigma_r : float
         The r-th singular value of S, in data units.
     reading : str
-        Version of the theory's constants: ``aaai`` as printed in the paper, or ``head`` as in the
-        authors' later code (see `constants`).
+        Version of the theory's constants: ``aaai`` as printed by Philippenko et al., or ``head`` as
+        in their later code (see `constants`).
     rounds : int
         Number of iterations, each with one communication round.
     start : ndarray of shape (n_features, n_components), optional
-        Start V₀ of V; by default drawn at random.
+        The first V; by default drawn at random.
     """
 
     sigma_max: Positive
@@ -64,7 +66,7 @@ class Params(Parameters):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run simultaneous gradient descent.
+    """Compute U and V by simultaneous gradient descent.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of the whole run.
 
-    In each iteration, every client downloads one d×r block and uploads one.
+    In each iteration, every client downloads the d×r matrix V and uploads its gradient.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     return Cost(params.rounds, params.rounds * block, params.rounds * block)
@@ -100,11 +102,11 @@ def communication(params: Params, shape: Shape) -> Cost:
 def constants(
     sigma_max: float, sigma_r: float, n: int, d: int, r: int, *, reading: str
 ) -> tuple[float, float]:
-    """Return the scale s of the start and the step size η in Ye and Du's theorem.
+    """Return the scale s of the first U and V, and the step size η, in Ye and Du's theorem.
 
     The formulas are ``s = σ_r / (√(σ₁ r³) (d + n))`` and ``η = σ_r s² / (m σ₁³)``. With
-    ``reading="aaai"`` m is d, as printed in Table 2. With ``reading="head"`` m is r, as in the
-    authors' later code.
+    ``reading="aaai"`` m is d, as in Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025). With
+    ``reading="head"`` m is r, as in their later code.
 
     Parameters
     ----------

@@ -1,29 +1,30 @@
-"""Lower bound on ε from many runs of a method on two neighbouring data sets.
+"""Lower bound on the ε of a private method, from many runs on two neighbouring data sets.
 
 Let P and P′ be the distributions of a method's output on two neighbouring data sets. For every
 event E, an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε P′(E) + δ``. The audit runs a method many times
-on each of two data sets of `fedcore.generators.canary`. These data sets are neighbours under the
-relation that the method's ledger states. The audit computes one score per run from what the server
-saw. The event E is "the score is beyond a threshold" or "the score is NaN". Half of the runs are
-used to choose E. The other half of the runs gives Clopper–Pearson bounds: a lower bound on P(E) and
-an upper bound on P′(E). With the chosen confidence,
+on each of two data sets that differ in one row, the canary (see `fedcore.generators.canary`). These
+data sets are neighbours under the relation that the method's ledger (its privacy account) states.
+For each run, the audit computes one score from what the server saw. The event E is "the score is
+beyond a threshold" or "the score is NaN". The audit uses half of the runs to choose E. The other
+half gives Clopper–Pearson bounds: a lower bound on P(E) and an upper bound on P′(E). With the
+chosen confidence,
 
     ε ≥ log((P(E) − δ) / P′(E))
 
-(Jagielski, Ullman & Oprea, NeurIPS 2020). If the ledger was charged for Gaussian noise only, the
-whole run is one Gaussian mechanism with a parameter μ (Dong, Roth & Su, JRSS-B 2022). A Gaussian
+(Jagielski, Ullman & Oprea, NeurIPS 2020). If the ledger has counted Gaussian noise only, the whole
+run is one Gaussian mechanism with a parameter μ (Dong, Roth & Su, JRSS-B 2022). A Gaussian
 mechanism satisfies the stronger inequality ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The Clopper–Pearson
-bounds then give a lower bound on μ. This bound on μ gives a tighter bound on ε at the given δ than
-the formula above (Nasr et al., *Tight auditing of differentially private machine learning*, USENIX
-Security 2023).
+bounds then give a lower bound on μ. From this bound follows a tighter bound on ε at the given δ
+than from the formula above (Nasr et al., *Tight auditing of differentially private machine
+learning*, USENIX Security 2023).
 
 A bound above the claimed ε refutes the claim with the chosen confidence. A bound below the claimed
-ε supports the claim only if the same audit would expose noise that is too small. Every audit should
-therefore be repeated on a weakened twin of the method. The twin multiplies all noise by a factor
-below 1 but charges its ledger for the full noise. The audit must refute the ε that the twin claims.
-In an experiment's configuration, ``audit: canary`` adds the score to the history as a column, and
-``noise_factor`` is the factor of a twin. If a client takes several local steps before an upload,
-the score sees only the last step, and the audit says little.
+ε supports the claim only if the same audit would detect noise that is too small. Every audit should
+therefore be repeated on a weakened twin, a second version of the method. The twin multiplies all
+noise by a factor below 1, but its ledger assumes the full noise. The audit must refute the ε that
+the twin claims. In an experiment's configuration, ``audit: canary`` adds the score to the history
+as a column, and ``noise_factor`` is the factor of a twin. If a client takes several local steps
+before an upload, the score depends only on the last step, and the audit says little.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ class EpsilonBound(NamedTuple):
         Lower bound on the method's ε, at least 0. The bound holds with the chosen confidence and,
         with ``gaussian=True`` in `lower_bound`, for Gaussian mechanisms only.
     hits, false_alarms : int
-        Numbers of runs in which the event E (a score beyond a threshold, or NaN) occurred: `hits`
-        on the data set where E is more frequent, `false_alarms` on the other data set. Runs that
-        were used to choose E are not counted.
+        Numbers of runs in which the event E (a score beyond a threshold, or a score of NaN)
+        occurred. `hits` counts the runs on the data set where E is more frequent, and
+        `false_alarms` those on the other data set. Runs that were used to choose E do not count.
     runs : int
         Number of runs on each data set, without the runs that were used to choose E.
     """
@@ -79,16 +80,16 @@ class EpsilonBound(NamedTuple):
 
 
 def start_transcript() -> Transcript:
-    """Return an empty transcript that will keep all uploads of the single client."""
+    """Return an empty transcript that will record all uploads of the single client."""
     return Transcript()
 
 
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
-    """Return, for each row of the history, the summed `score` of all uploads so far.
+    """Return, for each row of the run's history, the sum of the `score` of all uploads so far.
 
     If the history contains a ``threshold`` θ for a round, the noise of this round is proportional
     to θ. The score of the round then gets the weight 1/θ², as in the likelihood ratio. The audit
-    may use θ, because the method has spent privacy budget on the release of θ.
+    may use θ, because the method releases θ and has spent privacy budget on it.
     """
     pair = canary.pair(problem.clients[0], _privacy(recorder).neighbours)
     scale = {row["round"]: row.get("threshold") or 1.0 for row in recorder.rows}
@@ -101,21 +102,21 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 
 
 def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
-    """Return how strongly one reply speaks for the data set with the canary.
+    """Return a number that says how strongly one reply speaks for the data set with the canary.
 
-    The client's Gram matrix G is G₁ with the canary and G₀ without it. The score depends on the
-    form of the reply. If the reply to a message Z is ``Y = G Z + noise``, the score is ``⟨Y − ½(G₁
+    The client's Gram matrix G is G₁ with the canary and G₀ without it. The score depends on what
+    the client replies. If the reply to a message Z is ``Y = G Z + noise``, the score is ``⟨Y − ½(G₁
     + G₀) Z, (G₁ − G₀) Z⟩``. If the noise is Gaussian with variance σ², this score is σ² times the
-    log likelihood ratio. If the client sends its own Z with Y, the score uses that Z. If the reply
-    is a Gram matrix, or its upper triangle row by row, the same formula applies with Z = I. If the
-    reply V is a basis, the score is ``tr Vᵀ(G₁ − G₀)V``. A d × r reply V with r < d also gets this
-    score if neither server nor client has sent a Z. For a vector that is no upper triangle, such as
-    a vote, the score is 0.
+    log likelihood ratio. If the client sends its own Z with Y, the score uses the client's Z. If
+    the reply is a Gram matrix, or its upper triangle row by row, the same formula applies with Z =
+    I. If the reply V has orthonormal columns, the score is ``tr Vᵀ(G₁ − G₀)V``. A d × r reply V
+    with r < d also gets this last score if neither server nor client has sent a Z. For a vector
+    that is no upper triangle, such as a vote, the score is 0.
 
     Raises
     ------
     InputError
-        If the shape of the reply fits none of these forms.
+        If the shape of the reply fits none of these cases.
     """
     between, change = pair
     d = len(change)
@@ -152,15 +153,16 @@ def audit(
 ) -> EpsilonBound:
     """Run an algorithm `runs` times on each of two neighbouring data sets, and bound ε from below.
 
-    The algorithm's ledger determines the neighbouring relation, and whether the tighter bound for
-    Gaussian mechanisms applies.
+    The algorithm's ledger (its privacy account) determines the neighbouring relation. It also
+    determines whether the tighter bound for Gaussian mechanisms applies.
 
     Parameters
     ----------
     algorithm : str
     n_components : int
     runs : int
-        Number of runs on each data set; half of these runs are used to choose the threshold.
+        Number of runs on each data set; half of them are used only to choose the threshold of the
+        score.
     delta : float
         The δ at which ε is bounded; the algorithm gets it as its hyper-parameter ``delta``.
     confidence : float
@@ -169,8 +171,8 @@ def audit(
     samples, n_features : int
         Numbers of samples and of features (see `fedcore.generators.canary`).
     noise_factor : float, optional
-        Factor below 1 that multiplies all noise; the ledger is charged for the full noise. The
-        audit then runs on a weakened twin of the method.
+        Factor below 1 that multiplies all noise, while the ledger assumes the full noise. An audit
+        of such a weakened method should give a bound above the claimed ε.
     **params
         Hyper-parameters of the algorithm other than ``n_components`` and ``delta``.
 
@@ -207,7 +209,7 @@ def audit(
 
 
 def is_gaussian(mechanisms: Sequence[str]) -> bool:
-    """Return whether all noise is Gaussian, so that the whole run is one Gaussian mechanism."""
+    """Return whether all events are Gaussian; if so, the whole run is one Gaussian mechanism."""
     return list(mechanisms) == [Gaussian.__name__]
 
 
@@ -217,8 +219,8 @@ def from_histories(present: History, absent: History) -> EpsilonBound:
     Parameters
     ----------
     present, absent : History
-        Histories of runs on the data with and without the canary record. The bound compares the
-        final scores, and uses the runs' δ.
+        Histories of runs on the data with and without the canary (the row that the audit tries to
+        detect). The bound comes from the final scores, at the δ of the runs.
     """
     claims = [history.about["privacy"] for history in (present, absent)]
     return lower_bound(
@@ -242,13 +244,13 @@ def lower_bound(
     Parameters
     ----------
     present, absent : sequence of float
-        Scores of the runs with and without the canary record, one per run; NaN is allowed.
+        Scores of the runs on the data with and without the canary, one per run; NaN is allowed.
     delta : float
     confidence : float
         Probability with which the bound holds.
     gaussian : bool, default=False
-        Whether the method is a Gaussian mechanism according to its ledger; see `is_gaussian`. If
-        True, the bound holds for Gaussian mechanisms only.
+        True if the method is a Gaussian mechanism according to its ledger; see `is_gaussian`. The
+        bound then holds for Gaussian mechanisms only.
 
     Raises
     ------
@@ -324,7 +326,7 @@ def _bounds(
     """Return Clopper–Pearson lower bounds on ε or, with `gaussian`, on a Gaussian mechanism's μ.
 
     A bound is −∞ if the counts give no information, for example if `hits` is 0. The bounds on the
-    probabilities of a hit and of a false alarm each get half of the error probability.
+    probabilities of a hit and of a false alarm may each fail with probability (1 − `confidence`)/2.
     """
     error = (1.0 - confidence) / 2.0
     low = np.nan_to_num(stats.beta.ppf(error, hits, of_hits - hits + 1))  # NaN for 0 hits

@@ -1,9 +1,9 @@
-"""The attack of `fedcore.audits.leakage` without the messages of the first three rounds.
+"""The attack of `fedcore.audits.leakage`, but without the messages of the first three rounds.
 
 The attack is for runs of LocalPower that begin with q = 8 local steps and halve q in every round.
-The replies of the first three rounds are not linear in the message Z, so no matrix Φ gives all
-replies as Φ Z. From the fourth round on, q is 1, and each round is a step of subspace iteration.
-The server knows this schedule and begins the attack with the fourth round.
+The replies of the first three rounds are not linear in the message Z, so no single matrix Φ gives
+all replies as Φ Z. From the fourth round on, q is 1, and each round is a step of subspace
+iteration. The attacking server knows this and begins with the fourth round.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ COLUMN = (leakage.COLUMN[0], f"{leakage.COLUMN[1]} without the first {SKIPPED_PA
 
 
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
-    """Return the reconstruction error at each history row; NaN before the fourth pair (Z, Y)."""
+    """Return the attack's error at each row of the history; NaN before the fourth pair (Z, Y)."""
     return leakage.column(problem, transcript, recorder, left_out=SKIPPED_PAIRS)

@@ -1,30 +1,30 @@
-"""Reconstruction of a client's Gram matrix from the client's replies.
+"""Attack by which the server reconstructs a client's Gram matrix from the client's replies.
 
-The source is Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component
-analysis*, Proposition 2 and Figure 1. In subspace iteration the server sends Z⁽¹⁾, …, Z⁽ᵏ⁾ to a
-client and receives ``Y⁽ʲ⁾ = G Z⁽ʲ⁾``. The matrix ``G = SᵢᵀSᵢ`` is the client's Gram matrix, n × n
-for n features. The server solves
+The attack is from Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal
+component analysis*, Proposition 2 and Figure 1. In subspace iteration the server sends Z⁽¹⁾, …,
+Z⁽ᵏ⁾ to a client and receives ``Y⁽ʲ⁾ = G Z⁽ʲ⁾``. The matrix ``G = SᵢᵀSᵢ`` is the client's Gram
+matrix, n × n for n features. The attacking server solves
 
     min ‖Φ‖_F  subject to  Φ [Z⁽¹⁾ … Z⁽ᵏ⁾] = [Y⁽¹⁾ … Y⁽ᵏ⁾].
 
 Let Q be an orthonormal basis of the span of the Z⁽ʲ⁾. The solution is ``Φ = B Qᵀ`` with ``B = G
-Q``. The error ``‖G (I − QQᵀ)‖_F`` of Φ does not grow with the rounds, and is zero if the Z⁽ʲ⁾ span
-the whole space. Proposition 2 states this result for exactly linear replies and exact arithmetic.
+Q``. The error ``‖Φ − G‖_F = ‖G (I − QQᵀ)‖_F`` does not grow with the rounds, and is zero if the
+Z⁽ʲ⁾ span the whole space. Proposition 2 states this result for exactly linear replies and exact
+arithmetic.
 
 In floating point, the Z⁽ʲ⁾ of a converging iteration are soon nearly dependent, and the paper's
-formula ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. This module computes the B that minimises
-``‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F``, by a QR factorisation that is updated in every round. Later
-messages make B more precise along directions that the first messages hardly contain. If the
-spectrum of G decays quickly, or if the Z⁽ʲ⁾ span the space only after many rounds, replies in
-double precision do not determine all of G. The error then stays above zero even if the Z⁽ʲ⁾ span
-the space.
+formula ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. This module computes the B that minimises ``‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾
+…]‖_F``, by a QR factorisation that is updated in every round. Later messages make B more precise in
+directions that the first messages hardly contain. If the spectrum of G decays quickly, or if the
+Z⁽ʲ⁾ span the space only after many rounds, replies in double precision do not determine all of G.
+The error then stays above zero even if the Z⁽ʲ⁾ span the whole space.
 
 In methods other than subspace iteration, the replies are not ``G Z``. Replies of LocalPower come
 from several local steps and orthonormalisations. Replies of FAPS are ``Qᵢ Z`` with a Qᵢ that
-changes from round to round. No single Φ explains all replies of such a method. The attack then uses
-the least-squares solution Φ of least norm. The error of this Φ may grow with the rounds. A large
-error means that *this* attack fails; another attack may succeed. For comparison, Φ = 0 has the
-relative error 1.
+changes from round to round. No single Φ explains all replies of such a method. Against these
+methods, the attack uses the least-squares solution Φ of least norm. The error of this Φ may grow
+with the rounds. A large error means that *this* attack fails; another attack may succeed. For
+comparison, the trivial guess Φ = 0 has the relative error 1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COLUMN = ("1", "‖Φ − G‖_F / ‖G‖_F of the first client's Gram matrix G
 
 
 class Reconstruction:
-    """Reconstruction of one client's Gram matrix G; `add` uses the messages of one more round.
+    """Reconstruction of one client's Gram matrix G; each call of `add` uses one more round.
 
     A round with messages of p columns costs O(n² p) operations. Computing the reconstruction or its
     error costs at most O(n³) operations.
@@ -73,7 +73,8 @@ class Reconstruction:
 
         A direction of Z counts as new if its part outside the span of `basis` is larger than τ
         ‖Z‖₂. Here τ is the messages' rounding unit to the power 3/4, about 2e−12 in double
-        precision. A direction with a smaller part would amplify the rounding errors of the replies.
+        precision. A direction with a smaller part outside would amplify the rounding errors of the
+        replies.
 
         Returns
         -------
@@ -112,7 +113,8 @@ def errors(pairs: Iterable[Pair], gram: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     pairs : iterable of (ndarray of shape (n, p), ndarray of shape (n, p))
-        Messages that the client received and sent, in order; see `pairs_of`.
+        Messages that the client received and its replies, in the order of the rounds; see
+        `pairs_of`.
     gram : ndarray of shape (n, n)
         The client's true Gram matrix G.
 
@@ -137,16 +139,17 @@ def errors(pairs: Iterable[Pair], gram: np.ndarray) -> np.ndarray:
 
 
 def start_transcript() -> Transcript:
-    """Return an empty transcript that will keep only the first client's uploads."""
+    """Return an empty transcript that will record only the first client's uploads."""
     return Transcript(clients=[0])
 
 
 def column(
     problem: Problem, transcript: Transcript, recorder: Recorder, *, left_out: int = 0
 ) -> list[float]:
-    """Return the reconstruction error at each row of the history; NaN before the first used pair.
+    """Return the attack's error at each row of the history; NaN before the first pair that is used.
 
-    A pair is a message and its reply. The attack does not use the first `left_out` pairs.
+    A pair is a message to the first client and the client's reply. The attack does not use the
+    first `left_out` pairs.
     """
     exchanges = [exchange for exchange in transcript.exchanges_of(0) if pairs_of([exchange])][
         left_out:
@@ -159,10 +162,11 @@ def column(
 
 
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
-    """Return the pairs (Z, Y) of a message and its reply from a client's exchanges.
+    """Return the pairs (Z, Y) of a matrix in a message and a matrix in its reply, per exchange.
 
-    If a message has several parts, the first matrix in the message is used. An exchange gives a
-    pair only if message and reply contain matrices of equal shape.
+    An exchange is a client's reply and the last message to the client before it. If a message has
+    several parts, Z is the first matrix in it, and likewise for Y. An exchange gives a pair only if
+    Z and Y exist and have equal shape.
     """
     found = [(_matrix(exchange.received), _matrix(exchange.sent)) for exchange in exchanges]
     return [(Z, Y) for Z, Y in found if Z is not None and Y is not None and Z.shape == Y.shape]

@@ -1,8 +1,9 @@
 """The command line, with commands to fetch data, run and compare algorithms, and show results.
 
-Results go to standard output; progress, warnings and errors go to standard error. After a user's
-error, a command prints one sentence and ends with status 1. A misspelt command or option gives
-status 2. Each command imports what it needs only when it runs, so that ``--help`` answers at once.
+Results go to standard output; progress, warnings and errors go to standard error. After an error
+that a user can cause, a command prints one sentence and ends with exit status 1. A misspelt command
+or option gives exit status 2. Each command imports the modules that it needs only when it runs, so
+that ``--help`` answers at once.
 """
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
@@ -65,10 +66,10 @@ class Sentences(click.Group):
 
 
 def _possible(advice: Iterable[Advice], command: click.Command) -> Iterator[Advice]:
-    """Yield each piece of advice whose options exist in `command`.
+    """Yield each piece of advice that names only options of `command`.
 
-    If `command` has no ``--no-`` form of a flag, the advice to set the flag to false becomes the
-    advice to drop the flag.
+    If `command` has a flag without a ``--no-`` form, the advice to set this flag to false becomes
+    the advice to drop the flag.
     """
     known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
     for one in advice:

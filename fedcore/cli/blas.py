@@ -29,7 +29,7 @@ def limit_threads(threads: int | None) -> None:
     If `threads` is None, an environment variable such as OMP_NUM_THREADS decides the number. If no
     such variable is set, the command uses one thread and prints a note. More threads would make
     products of small matrices much slower if the machine has other work. PyTorch gets as many
-    threads as BLAS. `configure_accelerator` is called, too.
+    threads as BLAS. The function also calls `configure_accelerator`.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:

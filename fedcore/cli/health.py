@@ -144,7 +144,7 @@ def _data(raw: str) -> Iterator[Line]:
 @as_json
 @click.pass_context
 def check(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Check an algorithm of your own.
+    """Check whether an algorithm of your own keeps the rules that fedcore's algorithms keep.
 
     MODULE is an import path such as my_package.my_pca, or the name of a registered algorithm. The
     exit status is 1 if a check fails.

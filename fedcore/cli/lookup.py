@@ -225,8 +225,8 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
 
     The description of a method lists the parameters that --set can change. Metrics are the
     quantities that --metric can record. The list of data sets says which ones can be downloaded.
-    Partitions (--partition) distribute samples among clients. Generators make the synthetic data of
-    papers.
+    Partitions (--partition) distribute samples among clients. Generators draw the synthetic data
+    that the reproduced papers use.
 
     \b
     Examples:

@@ -53,7 +53,10 @@ def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[
 
 
 def partition(text: str | None, clients: int | None) -> dict[str, Any]:
-    """Parse ``by=KIND,KEY=VALUE``, split at commas outside brackets, and add the client number."""
+    """Return the keys and values of ``by=KIND,KEY=VALUE,…``, with the number of clients added.
+
+    Commas inside square brackets do not separate pairs.
+    """
     parts: dict[str, Any] = {}
     for pair in re.split(r",(?![^\[]*\])", text) if text else []:
         key, equals, value = pair.strip().partition("=")
@@ -93,13 +96,13 @@ def share(text: str) -> Any:
 
 
 def require_folder(option: str, path: str | None) -> None:
-    """Refuse an output path whose folder does not exist; None means that there is no output."""
+    """Raise `InputError` if the folder of an output path does not exist; None means no output."""
     if path is not None and not Path(path).parent.is_dir():
         raise InputError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
 
 
 def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Return a figure's path; raise BadParameter if it has no name or another image format."""
+    """Return a figure's path; raise BadParameter if it names no file or another image format."""
     try:
         if path is not None:
             stem(path)
@@ -111,11 +114,11 @@ def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str 
 def require_output(
     option: str, path: str | None, kind: str, inputs: Sequence[str] = (), force: bool = False
 ) -> None:
-    """Refuse an output path that cannot be written; None means that there is no output.
+    """Raise `InputError` if an output path may not be written; None means that there is no output.
 
     `kind` is "history", "folder" (of histories) or "figure" (written to PATH.png and PATH.pdf). An
     output never replaces an input. Without `force`, an output does not replace a file that fedcore
-    has not written; see `outputs.require`.
+    has not written; see `fedcore.files.outputs.require`.
     """
     from fedcore.files import outputs
 
@@ -135,13 +138,13 @@ def require_output(
 
 
 def require_raw(folder: str) -> None:
-    """Refuse a --raw folder whose parent does not exist; always accept the default folder."""
+    """Raise `InputError` if a --raw folder other than the default has no parent folder."""
     if folder != RAW:
         require_folder("--raw", folder)
 
 
 def parsed(text: str) -> Any:
-    """Parse a value as YAML; also read numbers such as 1e-6, which YAML takes for strings."""
+    """Return a value read as YAML; also read numbers such as 1e-6, which YAML takes for strings."""
     from fedcore.files.strict_yaml import parse_yaml
 
     try:

@@ -55,7 +55,7 @@ def pca(
     blas_threads: int | None,
     **tables: Any,
 ) -> None:
-    """Find the principal components of FILES, which stay with their clients.
+    """Find the principal components of the data in FILES; the data stay with their clients.
 
     FILES are CSV, Parquet, NPZ or LIBSVM tables. Each file is one client. With --by COLUMN, each
     value in that column is one client. The mean of all rows is subtracted. If columns have
@@ -64,8 +64,8 @@ def pca(
 
     With --epsilon, each client clips its values to --bounds and adds noise to everything that it
     sends. The bounds must be public: write down which values are possible, without looking at the
-    data. Without --epsilon, the same command scales the columns in the same way, so you can compare
-    the two results.
+    data. Without --epsilon, --bounds rescales the columns in the same way, so you can compare the
+    private with the exact result.
 
     \b
     Examples:
@@ -138,7 +138,7 @@ def _require(
     files: Sequence[str], components: float, bounds: str | None, epsilon: float | None,
     delta: float | None, figure: str | None, force: bool,
 ) -> None:  # fmt: skip
-    """Refuse options that do not fit together, before any file is read."""
+    """Raise `InputError` if options do not fit together, before any file is read."""
     if epsilon is None and delta is not None:
         raise InputError("--delta needs --epsilon: give both")
     if epsilon is not None and 0 < components < 1:
@@ -153,13 +153,13 @@ def _require(
 
 
 def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Read the public ranges of columns from a file.
+    """Return the public range of each column, read from the table of --bounds.
 
     Parameters
     ----------
     path : str
     names : sequence of str
-        Names of the columns.
+        Names of the columns of the data.
     decimal : str or None
         Decimal point, a dot or a comma. If `decimal` is None, both are tried, and a number whose
         value depends on the choice is an error.
@@ -223,7 +223,7 @@ def _dense(x: Any) -> Any:
 
 
 def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> str:
-    """Return a text that describes the data and the components."""
+    """Return a text for the terminal that describes the data, the components and the ledger."""
     from fedcore.estimators.pca import distance
     from fedcore.reports.terminal import weights
     from fedcore.words import counted, in_line

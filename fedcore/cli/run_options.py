@@ -117,10 +117,10 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
-    """Read files by `from_files.make`, and print the assumptions made about them.
+    """Read a user's files by `from_files.make`, and print what it assumes about their format.
 
-    The printed assumptions and the errors may reveal exact facts about the data. If `private` is
-    true, each printed assumption and each error says that it reveals exact facts.
+    The printed assumptions and each `TableError` may reveal exact facts about the data. If
+    `private` is true, their texts say so.
     """
     from fedcore.experiments import from_files
 
@@ -136,11 +136,11 @@ def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
 
 
 def scaled(given: Problem, center: bool) -> tuple[Problem, np.ndarray]:
-    """Divide each feature by its root mean square; return the new problem and the divisors.
+    """Return the clients' data (a problem) with scaled features, and the divisors of the features.
 
-    If `center` is true, the divisors are standard deviations about the mean of all samples, but the
-    mean is not subtracted. The new problem's note says how many bytes clients and server exchange
-    to find the divisors.
+    The divisors are the features' root mean squares. If `center` is true, the divisors are standard
+    deviations about the mean of all samples, but the mean is not subtracted. The attribute ``note``
+    of the new problem says how many bytes clients and server exchange to find the divisors.
     """
     import numpy as np
 
@@ -175,9 +175,10 @@ class RunData(NamedTuple):
     seed_name : str
         Name from which the random streams of the repeats are derived.
     name : str
-        Name of the data in a history.
+        Name of the data, which histories store.
     draws : sequence of Problem
-        The data; only a problem file may have several independent draws.
+        The clients' data. The sequence has one entry, unless a problem file (.h5) contains several
+        random draws of the data.
     clients : list of str or None
         Names of the clients in error messages.
     columns : list of str or None
@@ -198,7 +199,7 @@ class RunOptions(SimpleNamespace):
     """Values of the options that `shared` adds to a command, as attributes."""
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a run, after all checks that need no data."""
+        """Return the parameters of a run, after all checks of the options that need no data."""
         from fedcore.parts import convergence_test
         from fedcore.validation import FLAG, require_valid
 
@@ -228,7 +229,7 @@ class RunOptions(SimpleNamespace):
         return params
 
     def with_noise(self, algorithm: Algorithm, params: Mapping[str, Any]) -> bool:
-        """Return whether a run adds privacy noise from the operating system, not from the seed."""
+        """Return whether a run adds privacy noise from the operating system's random numbers."""
         settings = algorithm.params(_without_references(params))
         return algorithm.private(settings) and not self.simulate
 
@@ -342,7 +343,7 @@ class RunOptions(SimpleNamespace):
         return task.problem["held_out"] if self.held_out is None else options.share(self.held_out)
 
     def history(self, algorithm: Algorithm, params: dict[str, Any], data: RunData) -> History:
-        """Run all repeats of one algorithm, and return their history."""
+        """Run all repeats of one algorithm, and return the history, the record of all repeats."""
         import numpy as np
 
         from fedcore import metrics

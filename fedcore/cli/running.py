@@ -119,7 +119,7 @@ def compare(
     blas_threads: int | None,
     **asked: Any,
 ) -> None:
-    """Compare algorithms on the same DATA in a table, with the best possible metrics where known.
+    """Compare algorithms on the same DATA in a table, with the best value of each metric if known.
 
     DATA and options are as for fedcore run. --set NAME=VALUE applies to every algorithm that has
     the parameter, --set ALGORITHM.NAME=VALUE to one algorithm. --plot draws the metrics against
@@ -171,7 +171,7 @@ def compare(
 
 
 def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Separate names of algorithms from names of data sets and files; refuse all other words."""
+    """Return the algorithms' names, and the data sets and files; any other word is an error."""
     from fedcore import algorithms, datasets
 
     known = algorithms.names()
@@ -207,7 +207,7 @@ def _params_of_each(
 
 
 def mute_other_ranks() -> None:
-    """Let only the first MPI rank print, even if every rank finds the same error in the command."""
+    """With --engine mpi, let only the first rank print, even if all ranks find the same error."""
     words = sys.argv[1:]
     asked = "--engine=mpi" in words or ("--engine", "mpi") in itertools.pairwise(words)
     if asked and started_as() > 0:
@@ -215,7 +215,7 @@ def mute_other_ranks() -> None:
 
 
 def under(engine: str, body: Callable[[Ranks | None], Any]) -> None:
-    """Call `body` so that its runs use `engine`; with ``mpi``, every rank calls `body`."""
+    """Call `body` so that its runs use the given engine; with ``mpi``, every rank calls `body`."""
     if engine == "mpi":
         from fedcore.federation.engines import mpi
 

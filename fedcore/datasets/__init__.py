@@ -1,8 +1,9 @@
 """Load data sets or surrogates (stand-ins without download); divide samples among clients.
 
-Only the functions `fetch` and `answers` use the network. `load` reads files in ``data/raw``, where
-`fetch` or the user puts them. Another package adds a data set through the entry-point group
-``fedcore.datasets``, as a function ``(raw_dir, *, split, surrogate, options) -> Dataset``.
+Only the functions `fetch` (which downloads files) and `answers` (which tests whether a server
+responds) use the network. `load` reads files in ``data/raw``, where `fetch` or the user puts them.
+Another package adds a data set as a function ``(raw_dir, *, split, surrogate, options) ->
+Dataset``, and lists this function in the entry-point group ``fedcore.datasets``.
 """
 
 from fedcore.datasets.download import answers

@@ -29,7 +29,7 @@ class Archive:
         self._full = {name.rpartition("/")[2]: name for name in reversed(self.names)}
 
     def full_name(self, name: str) -> str:
-        """Return a member's name with its folder, or raise a DataError if the archive lacks it."""
+        """Return the member `name`'s name with its folder; raise a DataError if there is none."""
         if name not in self._full:
             raise DataError(f"{self.path} has no member {name}")
         return self._full[name]

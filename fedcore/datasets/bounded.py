@@ -62,6 +62,6 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def unreadable(path: Path, error: Exception) -> DataError:
-    """Return an error that says that a data file is damaged, and what to do about it."""
+    """Make an error that says why a data file cannot be read, and what to do about it."""
     reason = " ".join(str(error).split())
     return DataError(f"{path} cannot be read ({reason}): move it away and fetch again")

@@ -1,4 +1,4 @@
-"""Download a file, and give it its final name only after its checksum is verified.
+"""Download a file; the file gets its final name only after its checksum is verified.
 
 The package pooch 1.9 is not used, because it limits neither the time nor the size of a transfer.
 """
@@ -52,7 +52,7 @@ def answers(url: str) -> bool:
 
 
 class Servers:
-    """File in the folder `raw` that records which servers responded when last asked.
+    """Which servers responded when last asked, stored in a file in the folder `raw`.
 
     If the file is missing or damaged, every server counts as never asked.
     """
@@ -67,7 +67,7 @@ class Servers:
         return answered
 
     def ask(self, url: str, *, seconds: float = DAY_S) -> bool:
-        """Return whether a URL's server responds; an earlier answer is valid for `seconds`."""
+        """Return whether a URL's server responds; results younger than `seconds` are used again."""
         server, now = _server(url), time.time()
         asked, answered = self._asked.get(server, (0.0, True))
         if not 0 <= now - asked < seconds:
@@ -76,7 +76,7 @@ class Servers:
         return answered
 
     def save(self) -> None:
-        """Write the answers to the file, if `ask` has asked a server.
+        """Write to the file which servers responded, if `ask` has asked a server.
 
         If writing fails, the next process asks the servers again.
         """
@@ -125,7 +125,7 @@ class _Arriving:
         return chunk
 
     def close(self) -> None:
-        """Tell the reading thread to end after its next read."""
+        """Tell the receiving thread to end after it has read its next chunk."""
         self._closed.set()
         while not self._chunks.empty():
             self._chunks.get()

@@ -27,9 +27,10 @@ def fetch(
     progress: bool = True,
     registry: str | os.PathLike[str] | None = None,
 ) -> list[Path]:
-    """Put the files of a data set into ``raw_dir/name``, and check them against the registry.
+    """Put the files of a data set into ``raw_dir/name``, and check their checksums.
 
-    An existing file is kept. A missing file is copied from the mirror or downloaded. The file
+    The checksums are in the registry, a file with the URLs and checksums of all data sets. An
+    existing file is kept. A missing file is copied from the folder `mirror` or downloaded. The file
     ``fetched.json`` in ``raw_dir/name`` lists all files with their sha256.
 
     Parameters
@@ -62,7 +63,7 @@ def fetch(
 
 
 def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
-    """Raise an error if a registered checksum is all zeros, and say which checksum to write."""
+    """Raise an error if a checksum in the registry is all zeros; say which checksum to write."""
     for file in form["files"]:
         algorithm, wanted = expected(file)
         if not wanted.strip("0"):
@@ -96,7 +97,7 @@ def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: 
 
 
 def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> str:
-    """Check a file if it exists, copy or download it if not, and return its sha256."""
+    """Check a file if it exists, or else copy or download it; return the file's sha256."""
     path = raw / file["name"]
     if exists(path):
         return verify(path, file)
@@ -113,7 +114,7 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
-    """Write ``fetched.json`` only if it changes, because the workflow compares file times."""
+    """Write ``fetched.json`` only if its text changes, because Snakemake compares file times."""
     path, text = raw / RECORD, f"{json.dumps(sums, indent=1, sort_keys=True)}\n".encode()
     try:
         if not path.is_file() or path.read_bytes() != text:

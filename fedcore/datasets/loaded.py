@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Loaded(NamedTuple):
-    """Samples and labels as stored in the files.
+    """Samples and labels, as the files of a data set store them.
 
     Attributes
     ----------
@@ -17,7 +17,7 @@ class Loaded(NamedTuple):
     note : str
         Remark for users on how the rows were read, or an empty text.
     owners : ndarray of shape (n_samples,), int64, optional
-        Owner of each row, as a number (default: the labels serve as owners).
+        Number of each row's owner, such as a person (default: the labels serve as owners).
     """
 
     x: np.ndarray

@@ -1,4 +1,4 @@
-"""Find the functions that read data sets or make surrogates, and check their options."""
+"""Find the functions that read data sets or make stand-ins for them; check their options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _COMMON = {"samples": whole(1), "shuffle": whole(0)}
 
 
 def modules(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return a list of at most one name: the module that reads a data set or makes a surrogate."""
+    """Return a list with the module that reads a data set or makes its surrogate (stand-in).
+
+    The list is empty if a surrogate is asked for and the data set has none.
+    """
     kind, table = ("surrogate", SURROGATES) if surrogate else ("loader", LOADERS)
     return [place(kind, entry[kind], table).partition(":")[0]] if kind in entry else []
 
@@ -74,7 +77,7 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
 
 
 def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
-    """Make the surrogate of a data set, and ignore options that the surrogate does not take."""
+    """Make a data set's surrogate (stand-in), ignoring options that the surrogate does not take."""
     if "surrogate" not in entry:
         raise ConfigError(f"data set '{name}' has no surrogate: run it on its own files")
     make = _lookup("surrogate", entry["surrogate"], SURROGATES)
@@ -92,7 +95,7 @@ def files_of(parts: Mapping[str, Any]) -> set[str]:
 def read(
     form: Mapping[str, Any], split: str, options: Mapping[str, Any], raw: Path
 ) -> tuple[Loaded, str]:
-    """Check and read the files of a split; return the samples and a sha256 over all files."""
+    """Check and read the files of a split; return the samples, and one sha256 for all the files."""
     parts, wanted = form["splits"][split], form["n_features"]
     names = files_of(parts)
     used = {f["name"]: verify(raw / f["name"], f) for f in form["files"] if f["name"] in names}

@@ -67,7 +67,7 @@ def _values(labels: Any) -> np.ndarray:
 
 
 def by_identity(identities: np.ndarray) -> Parts:
-    """Make one client from the samples of each identity, in ascending order of the identities."""
+    """Make one client from the samples of each owner (identity), in ascending order of owners."""
     return by_label(identities)
 
 
@@ -99,11 +99,11 @@ def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
 def shards(
     labels: np.ndarray, clients: Count, shards_per_client: Count, rng: np.random.Generator
 ) -> Parts:
-    """Cut each class into equally many parts (shards); each client gets `shards_per_client`.
+    """Cut each class into equally many parts; each client gets `shards_per_client` of these shards.
 
-    A client may get one class twice. Every sample is used. The shards of each client are drawn
-    before the samples of each shard. If training and test set have the same classes and `rng`
-    starts in the same state, a client therefore gets the same classes in both sets.
+    A client may get one class twice. Every sample is used. The choice of each client's shards is
+    drawn before the choice of each shard's samples. If training and test set have the same classes
+    and `rng` starts in the same state, a client therefore gets the same classes in both sets.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def classes(
 def held_out(
     part: np.ndarray, share: Share, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold out a random share of a client's samples, and at least one sample.
+    """Hold out a random share of a client's samples, but at least one sample.
 
     Returns
     -------
@@ -320,13 +320,13 @@ def split(
     rng: np.random.Generator,
     identities: np.ndarray | None = None,
 ) -> Parts:
-    """Split n samples as a configuration file says.
+    """Divide n samples among clients, as an entry of a configuration file says.
 
     Parameters
     ----------
     spec : mapping
-        ``by`` names the partitioner (label, identity, even, shuffled, shards, classes, dirichlet,
-        lognormal); the other keys are its parameters.
+        ``by`` names the partitioner (function that divides the samples): label, identity, even,
+        shuffled, shards, classes, dirichlet or lognormal. The other keys are its parameters.
     n : int
         Number of samples.
     labels : ndarray of shape (n,) or None
@@ -364,12 +364,12 @@ def split(
 
 
 def check(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a partition's specification as `split` does, but without the data.
+    """Check the specification `spec` as `split` does, but without the data.
 
     Returns
     -------
     dict
-        Entries of `spec` other than ``by``, which are the arguments of the partitioner.
+        Arguments of the partitioner: all entries of `spec` other than ``by``.
     """
     by = spec.get("by", "")
     require_known(by, PARTITIONERS, "unknown partition")

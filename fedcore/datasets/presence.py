@@ -24,7 +24,7 @@ def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, An
 
 
 def whole(entry: Mapping[str, Any], *folders: Path | None) -> Mapping[str, Any] | None:
-    """Return the entry of the first file format whose files are all in `folders`, or None."""
+    """Return the entry of the first file format with every file in one of `folders`, or None."""
     return next((form for form in forms(entry) if not lacking(form, *folders)), None)
 
 
@@ -45,8 +45,8 @@ def missing(
     raw_dir : path-like
         Folder ``data/raw``, whose subfolder `name` is searched for the files.
     mirror, registry : path-like, optional
-        Folder to copy files from (default: the environment variable ``FEDCORE_MIRROR``), and
-        registry file.
+        The mirror is a folder to copy files from (default: the environment variable
+        ``FEDCORE_MIRROR``). The registry is the file with the URLs and checksums of all data sets.
     answers : callable, optional
         Function, such as `download.answers`, that returns whether the server of a URL responds. By
         default, every URL counts as reachable, and the network is not used.
@@ -80,7 +80,7 @@ def missing(
 
 
 def to_provide(name: str, entry: Mapping[str, Any], raw: Path, mirror: Path | None) -> str:
-    """Return a message that says how to provide the missing files."""
+    """Return a message that says which files of a data set are missing, and how to provide them."""
     absent, *instead = (lacking(form, raw, mirror) for form in forms(entry))
     files = " and ".join(f"'{file['name']}' ({' '.join(expected(file))})" for file in absent)
     others = "".join(", or else " + " and ".join(f"'{f['name']}'" for f in one) for one in instead)

@@ -29,20 +29,20 @@ class Dataset:
     name : str
         Name of the data set in the registry.
     x : ndarray of shape (n_samples, n_features), C-contiguous
-        Samples, with data type uint8 for pixels, float32 for sent140, and float64 otherwise
-        (celeba: float64 in [0, 1]).
+        Samples. The data type is uint8 for pixels, float32 for sent140, and float64 otherwise; the
+        pixels of celeba are float64 numbers in [0, 1].
     y : ndarray of shape (n_samples,) or None
         Integer labels, which are identities of persons for celeba.
     status : {'official', 'official content', 'rebuilt', 'surrogate'}
-        Origin of the rows; 'official content' means the published rows in files of another form.
+        Origin of the rows; 'official content' means the published rows in other files than the
+        published ones.
     note : str
         Remark about the rows, meant for people who read the results.
     checksum : str
         sha256 over the sorted file names with the files' sha256 or, for a surrogate, over its
         arrays.
     owners : ndarray of shape (n_samples,) or None
-        Owner of each row, such as a user of sent140, as a number; None if the labels serve as
-        owners.
+        Number of each row's owner, such as a user of sent140; None if the labels serve as owners.
     """
 
     name: str
@@ -71,7 +71,7 @@ def _digest(loaded: Loaded) -> str:
 def _arrange(
     name: str, loaded: Loaded, status: str, note: str, checksum: str, options: Mapping[str, Any]
 ) -> Dataset:
-    """Shuffle and truncate the rows as `options` say, and record these changes in the note."""
+    """Shuffle and truncate the rows as `options` say, and describe these changes in the note."""
     parts, notes = [loaded.x, loaded.y, loaded.owners], [note, *filter(None, [loaded.note])]
     if "shuffle" in options:
         order = np.random.default_rng(options["shuffle"]).permutation(len(loaded.x))
@@ -155,8 +155,8 @@ def load(
         Whether to make the surrogate instead of reading files.
     options : mapping, optional
         ``shuffle`` (int) is the seed of a permutation of the rows. ``samples`` (int) is the number
-        of rows to keep after the permutation. Most surrogates are made with ``samples`` rows. Data
-        sets have further options, such as ``identities`` for celeba.
+        of rows to keep after the permutation. Most surrogates are made with ``samples`` rows. Some
+        data sets have further options, such as ``identities`` for celeba.
     registry : path-like, optional
         File with the checksums of all data sets (default: fedcore's own).
 
@@ -167,7 +167,7 @@ def load(
     Raises
     ------
     DataError
-        If files are missing, damaged, or different from the files in the registry.
+        If files are missing or damaged, or do not have the checksums of the registry.
     ConfigError
         If the name, the split or an option is unknown.
     InputError

@@ -1,4 +1,4 @@
-"""Look up data sets in the registry file and among the entry points of other packages."""
+"""Look up data sets in the registry file, and data sets that other packages add."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _check(entry: Mapping[str, Any]) -> None:
 
 
 def forms(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return one entry per file format of a data set; CIFAR exists as archives and as pictures."""
+    """Return one registry entry per file format; CIFAR exists as archives and as pictures."""
     return [entry, {**entry, **entry["pictures"]}] if "pictures" in entry else [entry]
 
 
 def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict[str, Any]]:
-    """Return the validated registry.
+    """Return the validated registry, a mapping from names of data sets to their entries.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def plugins() -> dict[str, EntryPoint]:
 
 
 def loader_of(point: EntryPoint) -> Callable[..., Any]:
-    """Return the function of a third-party data set, or raise a ConfigError if there is none."""
+    """Return the function that loads a third-party data set, or raise a ConfigError without one."""
     what = f"third-party data set '{point.name}': {point.value}"
     try:
         found = point.load()
@@ -92,7 +92,8 @@ def find(
 ) -> tuple[dict[str, Any] | None, EntryPoint | None]:
     """Return a data set's registry entry and None, or None and its entry point.
 
-    A registry entry takes precedence over an entry point of the same name.
+    A data set of another package has an entry point instead of a registry entry. A registry entry
+    takes precedence over an entry point of the same name.
     """
     known = entries(registry)
     if name in known:
@@ -119,13 +120,13 @@ def sums(form: Mapping[str, Any]) -> dict[str, str]:
 
 
 def names(registry: str | os.PathLike[str] | None = None) -> list[str]:
-    """Return the names of the data sets in the registry, followed by the names of entry points."""
+    """Return the names of the data sets in the registry, then those that other packages add."""
     known = list(entries(registry))
     return known + sorted(set(plugins()) - set(known))
 
 
 def describe(name: str, registry: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Return a copy of a data set's registry entry, or the title and origin of an entry point."""
+    """Return a copy of a data set's registry entry, or facts about a third-party data set."""
     entry, plugin = find(name, registry)
     if plugin is not None:
         return {"title": name, "description": f"third-party data set {plugin.value}"}

@@ -1,7 +1,8 @@
 """Make surrogates, which replace the real data sets and need no download.
 
-Problems made from surrogates have the status 'surrogate'. Each function has a fixed random seed.
-The digits and photographs come from scikit-learn, which is imported only when needed.
+Problem files (client data with the exact answer) made from surrogates have the status 'surrogate'.
+Each function has a fixed random seed. The digits and photographs come from scikit-learn, which is
+imported only when needed.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ def digits(split: str, n_classes: int, *, samples: int | None = None) -> Loaded:
 
 
 def sparse_binary(split: str, n_classes: int, *, samples: int = 5000) -> Loaded:
-    """Return random binary rows with w8a's feature frequencies, nonzeros per row and label shares.
+    """Return random binary rows with feature frequencies, nonzeros and label shares like w8a's.
 
     Feature j of a row is 1 with probability ``1 - (1 - p_j)^(1.055 g)``, where p_j is the frequency
     of feature j. The factor g is drawn for each row from a gamma distribution with mean 1. The
-    score of a row is a random linear form of the row plus noise. Rows with the highest scores get
-    the label +1, and the others −1.
+    score of a row is its product with one random vector, the same for all rows, plus noise. Rows
+    with the highest scores get the label +1, and the others −1.
     """
     fixed = np.random.default_rng(_SEED)
     share = np.exp(np.interp(np.arange(300), _W8A_RANKS, np.log(_W8A_SHARES)))

@@ -109,7 +109,7 @@ def _sums(
 
 
 def _difference(sums: Mapping[str, str], file: Mapping[str, Any]) -> str:
-    """Return a text about a wrong checksum, or an empty text if the checksum is right."""
+    """Return a text that describes a wrong checksum, or an empty text if the checksum is right."""
     algorithm, wanted = expected(file)
     if sums[algorithm] == wanted:
         return ""

@@ -1,12 +1,14 @@
 """Networks that clients train with PyTorch, which the extra ``deep`` installs.
 
-Only this package of fedcore imports PyTorch. The parameters of a network form one vector, the
-body's parameters first, then the head's. Server and clients exchange and keep such vectors. The
-communication ledger therefore counts a network like any other array, and ``w =
-federation.mean(update, of=chosen)`` averages networks. A network's sizes, initial parameters and
-hyper-parameters do not need PyTorch. The workflow's plan, the cost formulas and `fedcore list
-methods` therefore work without PyTorch. The function `learner` returns the object that trains and
-evaluates the networks of a run.
+Only this package of fedcore imports PyTorch. A network consists of a body, which computes features
+of a sample, and a head, which computes class scores from the features. All parameters of a network
+form one vector: first the body's parameters, then the head's. Server and clients exchange and keep
+such vectors. The ledger, which counts communicated numbers, therefore treats a network like any
+other array. ``federation.mean(update, of=chosen)`` averages the networks that the function `update`
+returns at the clients `chosen`. The code for a network's sizes, initial parameters and
+hyper-parameters does not need PyTorch. The plan of the workflow's jobs, the cost formulas and
+`fedcore list methods` therefore work without PyTorch. The function `learner` returns the object
+that trains and evaluates the networks of a run.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def learner(params: Params, federation: Federation) -> Learner:
-    """Return the object that trains and evaluates the network of `params` on the clients' data.
+    """Return a `Learner`, which trains and evaluates the network `params.model` at the clients.
 
     Raises
     ------

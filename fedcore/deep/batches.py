@@ -13,7 +13,7 @@ MAX_SHIFT = 4  # pixels, as in the code of Collins et al. (ICML 2021)
 
 
 class Batch(NamedTuple):
-    """Inputs x, classes y and dropout's seed `noise` for one training step.
+    """Samples x, their classes y, and the seed `noise` of dropout, for one training step.
 
     For one client with m samples, x has shape (m, …) and y has shape (m,). For n clients with m
     samples each, x has shape (n, m, …), y has shape (n, m), and `noise` contains n seeds. Without
@@ -25,7 +25,7 @@ class Batch(NamedTuple):
     noise: Any = None
 
     def cut(self, share: float) -> tuple[Batch, Batch]:
-        """Return two batches: the fraction `share` of the samples, and the rest of them.
+        """Split the batch: the first fraction `share` of its samples, and the remaining samples.
 
         The size of the first batch is rounded down, but is at least one. If no samples are left for
         the second batch, both batches contain all samples.
@@ -46,11 +46,11 @@ def of_several(batches: Sequence[Batch]) -> Batch:
 
 
 def augmented(x: Tensor, rng: np.random.Generator, ground: Sequence[float] | None = None) -> Tensor:
-    """Randomly move and mirror m images, given as an array (m, channels, height, width).
+    """Return randomly moved and mirrored copies of m images `x`, (m, channels, height, width).
 
     An image moves by up to `MAX_SHIFT` pixels along each axis, and is mirrored with probability
-    1/2. The border that becomes empty is filled with zeros or, in each channel, with the channel's
-    number in `ground`.
+    1/2. Zeros fill the border that becomes empty. If `ground` is given, it has one number for each
+    channel, and this number fills the channel's border instead.
     """
     m, channels, height, width = x.shape
     top, left = (torch.from_numpy(part) for part in rng.integers(2 * MAX_SHIFT + 1, size=(2, m)))

@@ -4,9 +4,10 @@ The environment variable ``FEDCORE_DEVICE`` names the device, because the device
 the machine. The value is ``cpu`` (the default), ``together``, or PyTorch's name of an accelerator
 (``cuda``, ``cuda:1``, ``mps``, …). With ``cpu``, clients train one after the other. On an
 accelerator, the clients of a round train together: PyTorch computes each training step for many
-clients at once. With ``together``, a CPU core does the same; this value is for tests, and is slower
-than ``cpu``. Results from two devices differ by rounding errors. The history file of an
-experiment names the device, unless the device is ``cpu``.
+clients at once. With ``together``, a CPU core also computes each step for many clients at once;
+this value is for tests, and is slower than ``cpu``. Results from two devices differ by rounding
+errors. The history file, which stores the results of an experiment, names the device, unless the
+device is ``cpu``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ CPU = Device(torch.device("cpu"), together=False)
 
 
 def read_device() -> Device:
-    """Return the device that the environment of this process names.
+    """Return the device that the environment variable ``FEDCORE_DEVICE`` names.
 
     Call this function wherever the device is needed. Do not store the result in an object, because
     a client in another process may have another device.
@@ -45,8 +46,8 @@ def read_device() -> Device:
     Raises
     ------
     FedcoreError
-        If PyTorch does not know the device or cannot reach it here, or if the device's memory is
-        full.
+        If PyTorch does not know the device or cannot reach it on this machine, or if the device's
+        memory is full.
     """
     return _named(os.getenv(VARIABLE) or "cpu")
 

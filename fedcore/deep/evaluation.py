@@ -1,4 +1,4 @@
-"""The clients' networks as objects that the recorder and the metrics evaluate."""
+"""The clients' networks, as objects from which metrics get the clients' class scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS_OF_ACCELERATOR = 1000
 
 @dataclass(frozen=True)
 class Networks:
-    """A network for every client; see `fedcore.iterates.Classifiers`.
+    """A network for every client; the class fulfils the protocol `fedcore.iterates.Classifiers`.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Networks:
     heads: Vectors
 
     def parameters(self) -> Iterator[np.ndarray]:
-        """Yield every vector of parameters once."""
+        """Yield the vectors in `bodies` and `heads`; one shared by all clients comes only once."""
         for vectors in (self.bodies, self.heads):
             yield from [vectors] if isinstance(vectors, np.ndarray) else vectors
 
@@ -51,7 +51,7 @@ class Networks:
 
 @dataclass(frozen=True)
 class Adapted:
-    """Networks that clients derive from the server's network when `scores` is called.
+    """Networks that are computed from the server's network when `scores` is called.
 
     Attributes
     ----------
@@ -87,8 +87,8 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
     """Return the outputs of each client's network for this client's inputs.
 
-    If all clients use the same network, their samples are evaluated together, unless the network
-    mixes the samples of a batch.
+    If all clients use the same network, their samples are evaluated together. The exception is a
+    network whose output for a sample depends on other samples (`network.block` above 1).
     """
     if isinstance(vectors, np.ndarray) and network.block > 1:
         vectors = [vectors] * len(inputs)

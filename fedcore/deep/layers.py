@@ -1,8 +1,8 @@
 """Layers of networks, with the shapes of their parameters, inputs and outputs.
 
-For inputs of a given shape, a layer's methods ``parameters`` and ``output`` return the shapes of
-its parameters and of its output. All shapes of inputs and outputs refer to a single sample.
-`fedcore.deep.one_client` and `fedcore.deep.several_clients` compute the outputs.
+For inputs of a given shape, a layer's method ``parameters`` returns the shapes of its parameters,
+and its method ``output`` returns the shape of its output. All shapes of inputs and outputs refer to
+a single sample. `fedcore.deep.one_client` and `fedcore.deep.several_clients` compute the outputs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Layer:
     """Base class; by default, a layer has no parameters and keeps the shape of its input."""
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Return the layer's tensors of parameters for inputs of this shape."""
+        """Return shape and bound of each tensor of parameters, for inputs of this shape."""
         return ()
 
     def output(self, shape: Size) -> Size:
@@ -60,7 +60,7 @@ class Dense(Layer):
     width: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Return weights and biases."""
+        """Return the shapes and bounds of the weights and the biases."""
         inputs = math.prod(shape)
         bound = 1 / math.sqrt(inputs)
         return Parameter((self.width, inputs), bound), Parameter((self.width,), bound)
@@ -78,7 +78,7 @@ class Convolution(Layer):
     size: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Return the kernels and the biases; the last axis of a kernel is the input's channels."""
+        """Return shapes and bounds of kernels (last axis: the input's channels) and biases."""
         kernel = (self.channels, self.size, self.size, shape[0])
         bound = 1 / math.sqrt(math.prod(kernel[1:]))
         return Parameter(kernel, bound), Parameter((self.channels,), bound)
@@ -124,7 +124,7 @@ class Lstm(Layer):
     width: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Return the weights of input and state, and two bias vectors, for all four gates."""
+        """Return shapes and bounds of the input's and state's weights and of two bias vectors."""
         gates, bound = 4 * self.width, 1 / math.sqrt(self.width)
         shapes = ((gates, shape[1]), (gates, self.width), (gates,), (gates,))
         return tuple(Parameter(s, bound) for s in shapes)

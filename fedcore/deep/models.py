@@ -1,4 +1,4 @@
-"""Networks of the papers as tables of layers, with their sizes and initial parameters.
+"""Tables of the networks' layers, and functions for their sizes and initial parameters.
 
 The networks ``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are from
 Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2. Their widths and dropout are
@@ -37,16 +37,18 @@ from fedcore.errors import InputError
 
 @dataclass(frozen=True)
 class Model:
-    """A network.
+    """A network of layers, divided into a body and a head.
 
     Attributes
     ----------
     sample : tuple of int
-        Shape of a sample; −1 is replaced by the size that the number of features requires.
+        Shape of a sample; −1 stands for a size that depends on the number of features.
     body, head : tuple of Layer
-        Layers of the representation, and layers of the head on top of it.
+        Layers that compute the representation, and layers of the head, which computes the scores
+        from the representation.
     lower : int
-        Number of layers of the body that form LG-FedAvg's local representation (Appendix A.2).
+        Number of first layers of the body that stay with the clients in the method LG-FedAvg
+        (Appendix A.2 of Collins et al.).
     """
 
     sample: Size
@@ -89,7 +91,7 @@ MODELS = {
 
 
 def sample_shape(name: str, n_features: int) -> Size:
-    """Return the shape of a sample with `n_features` numbers for the model `name`.
+    """Return the shape in which the model `name` takes a sample of `n_features` numbers.
 
     Raises
     ------
@@ -118,7 +120,7 @@ def size(layers: tuple[Layer, ...], shape: Size) -> int:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of parameters.
+    """Numbers of parameters of a network and of its parts.
 
     Attributes
     ----------
@@ -144,7 +146,9 @@ def sizes(name: str, n_features: int) -> Sizes:
 
 @functools.lru_cache(maxsize=1)  # all clients of a run hold this one array
 def start(name: str, n_features: int, seed: int, dtype: np.dtype) -> np.ndarray:
-    """Draw the initial parameters from PyTorch's distributions; equal seeds give equal parameters.
+    """Draw the initial parameters of the model `name`; equal seeds give equal parameters.
+
+    The distributions are those of PyTorch's layers (see `fedcore.deep.layers.Parameter`).
 
     Returns
     -------

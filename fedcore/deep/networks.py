@@ -1,7 +1,8 @@
 """Compute the outputs of a network and the gradients of its loss for given parameters.
 
-For one client, `fedcore.deep.one_client` computes the layers. For several clients, parameters and
-batches have a leading axis of clients, and `fedcore.deep.several_clients` computes the layers.
+For one client, the layers' outputs come from `fedcore.deep.one_client`. For several clients,
+parameters and batches have a leading axis of clients, and the outputs come from
+`fedcore.deep.several_clients`.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ class Network:
     output : tuple of int
         Shape of the output.
     random : bool
-        Whether training needs random numbers.
+        True if training needs random numbers, for a dropout layer.
     block : int
-        Number of samples on which the output for one sample depends; 1 without a `Reshaped` layer.
+        Number of consecutive samples of a batch on which the output for one sample depends; 1
+        without a `Reshaped` layer.
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
@@ -56,11 +58,11 @@ class Network:
         self.block = max((l.block for l in layers if isinstance(l, kinds.Reshaped)), default=1)
 
     def inputs(self, X: np.ndarray) -> Tensor:
-        """Return the rows of `X` as samples in the network's shape; do not write into them."""
+        """Return the rows of `X` as a tensor of samples; callers must not write to the tensor."""
         return torch.from_numpy(np.require(X, requirements=["C", "W"])).view(-1, *self._sample)
 
     def apply(self, w: Tensor, x: Tensor) -> Tensor:
-        """Return one client's outputs for the parameters `w`, without dropout."""
+        """Return the network's outputs for the samples `x` and parameters `w`, without dropout."""
         with torch.no_grad():
             return self._outputs(one_client.COMPUTE, self._tensors(w), x, None)
 
@@ -68,7 +70,7 @@ class Network:
         """Return the gradient of a batch's mean cross-entropy at `w`, plus any weight decay.
 
         For n clients, `w` has one row of parameters for each client, and `batch` joins their
-        batches. The result then has one row for each client's gradient.
+        batches. The result then has one row, a gradient, for each client.
         """
         lead = w.ndim - 1  # the axis of clients, if any
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]

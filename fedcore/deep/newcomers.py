@@ -2,16 +2,16 @@
 
 The source is Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every
 newcomer gets the same network and trains only its head, epoch after epoch. An epoch is a round in
-which all newcomers take part (Appendix A.2). As at the start of every round, the momentum is zero
-at the start of each epoch.
+which all newcomers take part (Appendix A.2). The momentum is zero at the start of each epoch.
 
-The paper does not say which of a method's networks a newcomer gets. Here the choice depends on the
-dictionary that the method returns, its output. If the output has ``parameters``, newcomers get the
-server's network, which has these parameters. With equal seeds and hyper-parameters, FedAvg and APFL
-give newcomers the same network. If the output has ``body`` and ``heads``, newcomers get the shared
-body and the mean of the heads. If the output has ``models``, newcomers get the mean of these
-networks. A method whose clients send nothing has no network for a newcomer. The ledger does not
-count what a newcomer receives, because the run has ended.
+The paper does not say which of a method's networks a newcomer gets. In fedcore, the choice depends
+on the method's output, which is the dictionary that the method returns. If the output has
+``parameters``, newcomers get the server's network, which has these parameters. With equal seeds and
+hyper-parameters, FedAvg and APFL give newcomers the same network. If the output has ``body`` and
+``heads``, newcomers get the shared body and the mean of the heads. If the output has ``models``,
+newcomers get the mean of these networks. A method whose clients send nothing has no network for a
+newcomer. The ledger, which counts the numbers that a run sends, does not count what a newcomer
+receives, because the run has ended.
 """
 
 from __future__ import annotations
@@ -75,14 +75,16 @@ class Newcomers:
     n_features : int
         Number of features of the samples on which the run trains.
     problem : Problem
-        Problem whose clients are the newcomers, with training samples and held-out samples.
+        Problem (client data) whose clients are the newcomers, with training samples and held-out
+        samples.
     epochs : int
         Number of passes of each newcomer over its samples.
 
     Attributes
     ----------
     NAME : str
-        Name of the array of accuracies in the history file; its first axis runs over the repeats.
+        Name of the array of accuracies in the history file, which stores the results of an
+        experiment. The first axis runs over the repeats (runs with different seeds).
     TEXT : (str, str)
         Units and description of the accuracies.
     about : dict

@@ -1,4 +1,4 @@
-"""Compute layers for one client, from inputs (m, …) for m samples and tensors of parameters."""
+"""Compute the outputs of layers for one client's m samples, from inputs of shape (m, …)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw on the CPU which entries of `x` dropout keeps, so the choice is equal on all devices."""
+    """Return a random mask of the entries kept by dropout; it is drawn on the CPU.
+
+    The mask is therefore the same on all devices.
+    """
     return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
 
 
@@ -32,13 +35,13 @@ def scaled(layer: kinds.Dropout, x: Tensor, kept: Tensor) -> Tensor:
 
 
 def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
-    """Convolve with channels last in memory, because this order is faster on a CPU."""
+    """Convolve images with kernels; channels come last in memory, which is faster on a CPU."""
     x = x.contiguous(memory_format=torch.channels_last)
     return F.conv2d(x, kernels.permute(0, 3, 1, 2), constant)
 
 
 def last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
-    """Return the last output of a long short-term memory."""
+    """Return an LSTM's state after the last vector of each sample."""
     nothing = x.new_zeros(1, len(x), layer.width)
     # cuDNN computes gradients only if `train` is true; elsewhere, `train` changes nothing.
     options = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": True}
@@ -80,7 +83,7 @@ def loss(scores: Tensor, y: Tensor) -> Tensor:
 
 @torch.no_grad()
 def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the gradient of the mean cross-entropy for one fully connected layer.
+    """Return the gradient of the mean cross-entropy, if the network is one fully connected layer.
 
     A closed form is used, because it takes half the time of PyTorch's automatic differentiation.
     """

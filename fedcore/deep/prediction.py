@@ -41,7 +41,7 @@ class Trained:
     columns: Sequence[Any] | None = None
 
     def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
-        """Return the class of every sample; see `fedcore.user_runs.Result.predict`."""
+        """Return the predicted class of every sample; see `fedcore.user_runs.Result.predict`."""
         X = check_like(samples, "samples", self.columns, "the run")
         if X.shape[1] != self.n_features:
             has = counted(X.shape[1], "feature")

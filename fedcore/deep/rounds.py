@@ -33,7 +33,7 @@ NO_PARAMETERS = np.empty(0)  # what the server holds when it holds no parameters
 
 
 def draw_seed(rng: np.random.Generator) -> int:
-    """Draw the seed of the initial network."""
+    """Draw a random number that serves as the seed of the initial network."""
     return int(rng.integers(2**63))
 
 
@@ -43,9 +43,10 @@ def start_networks(
     rng: np.random.Generator,
     keep: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Send the seed of the initial network to all clients; return the network's parameters.
+    """Draw the initial network's seed, send it to all clients, and return the network's parameters.
 
-    Every client keeps ``keep(parameters)`` in ``state.own``.
+    Every client draws the same parameters from the seed, and stores ``keep(parameters)`` in
+    ``state.own``.
     """
 
     def first(data: Labelled, state: Any, seed: int) -> None:
@@ -67,12 +68,13 @@ def run_rounds(
     networks: Callable[[np.ndarray], Any],
     **more: Any,
 ) -> np.ndarray:
-    """Make and record the rounds ``held = one_round(t, chosen, held)``; return the last `held`.
+    """Run and record the rounds ``held = one_round(t, chosen, held)``; return the last `held`.
 
     The array `held` is the server's state, and `chosen` contains the participants of round t. A
     killed run continues from `held` and from the arrays in the clients' states. A round must
-    therefore not depend on anything else from earlier rounds. Initially and after each round, the
-    recorder gets the clients' networks, which ``networks(held)`` returns, and the arguments `more`.
+    therefore not depend on anything else from earlier rounds. Before the first round and after each
+    round, the function `record` gets the clients' networks, which ``networks(held)`` returns, and
+    the arguments `more`.
     """
     done, held = record.resume(federation, held)
     if not done:
@@ -97,7 +99,8 @@ def average(
     """Call `run_rounds` with rounds in which the server averages the participants' replies.
 
     In each round, the server sends its vector `held` to the participants. Each participant replies
-    with the result of the client step `update`, and the mean of the replies becomes `held`.
+    with the result of the client step `update` (a function that runs at a client), and the mean of
+    the replies becomes `held`.
     """
 
     def one_round(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
@@ -108,7 +111,7 @@ def average(
 
 
 def upload_own(data: Labelled, state: Any, message: Any) -> np.ndarray:
-    """Client step that uploads the client's own parameters."""
+    """Return the client's own parameters, ``state.own``, which the client then uploads."""
     return state.own
 
 
@@ -122,7 +125,8 @@ def run_own_networks(
 ) -> dict[str, Any]:
     """Call ``one_round(t, chosen)`` for every round t and its participants `chosen`.
 
-    Each client keeps its own network in ``state.own``, and the server keeps no network.
+    Each client keeps its own network in ``state.own``, and the server keeps no network. The
+    returned dictionary has the clients' last networks as ``models``.
     """
 
     def networks(held: np.ndarray) -> Any:
@@ -145,7 +149,7 @@ def average_networks(
     update: Step,
     networks: Callable[[np.ndarray], Any] | None = None,
 ) -> dict[str, Any]:
-    """Train one network by the rounds of `average`, and let the clients fine-tune its head.
+    """Train one network by the rounds of `average`, then fine-tune its head at the clients.
 
     The function ``networks(w)`` returns the networks that the clients use; by default, all clients
     use the server's network.
@@ -158,7 +162,7 @@ def average_networks(
 
 
 def cost_of_networks(params: Tuned, shape: Shape) -> Cost:
-    """Return the cost of a whole run of `average_networks`.
+    """Return the communication cost of a whole run of `average_networks`.
 
     In each round, every participant downloads one network and uploads one. For fine-tuning, every
     client downloads one more network.
@@ -168,7 +172,7 @@ def cost_of_networks(params: Tuned, shape: Shape) -> Cost:
 
 
 def cost_of_own_networks(params: Params, shape: Shape) -> Cost:
-    """Return the cost of a whole run whose clients draw the initial network from a seed.
+    """Return the communication cost of a run whose clients draw the initial network from a seed.
 
     In each round, every participant downloads one network and uploads one. Before the first round,
     every client downloads the seed, which is one number.
@@ -180,7 +184,7 @@ def cost_of_own_networks(params: Params, shape: Shape) -> Cost:
 def fine_tune(
     federation: Federation, learner: Learner, params: Tuned, record: Any, w: np.ndarray
 ) -> None:
-    """Let every client train its own copy of the head of `w`, and record the result.
+    """Let every client train its own copy of the head of the network `w`; record the networks.
 
     Nothing is trained if ``params.fine_tune`` is 0, or if a stop rule or divergence has ended the
     run. In Section 5.2 of Collins et al., ICML 2021, methods marked +FT train the head of the last
@@ -210,11 +214,11 @@ def average_bodies(
     record: Any,
     train: Train,
 ) -> dict[str, Any]:
-    """Average the bodies of all clients' networks in the rounds of `average`.
+    """Average the bodies of the participants' networks in the rounds of `average`.
 
     Each client keeps its head in ``state.own``. If ``first_head`` is "averaged", participants also
-    send copies of their heads, which the server averages. A client that has not trained yet (see
-    ``state.trained``) then uses the mean of the heads.
+    send copies of their heads, which the server averages. A client that has not trained yet
+    (``state.trained`` is false) then uses the mean of the heads.
     """
     shared = shared_size(params, learner.sizes)
     begins_with_own = shared == learner.sizes.body
@@ -244,12 +248,12 @@ def average_bodies(
 
 
 def shared_size(params: Personal, sizes: Sizes) -> int:
-    """Return the number of parameters that `average_bodies` averages: the body's, or all."""
+    """Return how many parameters `average_bodies` averages: those of the body, or all."""
     return {"initial": sizes.body, "averaged": sizes.whole}[params.first_head]
 
 
 def cost_of_bodies(params: Personal, shape: Shape) -> Cost:
-    """Return the cost of a whole run of `average_bodies`.
+    """Return the communication cost of a whole run of `average_bodies`.
 
     In each round, every participant downloads the averaged parameters and uploads its own. Before
     the first round, every client downloads the seed of the initial network, which is one number.

@@ -42,7 +42,7 @@ class Params(Participating, Checked):
         Whether to move images by up to four pixels and to mirror them, at random in every epoch.
         Without `ground`, zeros fill the empty border.
     ground : list of float, optional
-        Numbers with which `augment` fills the empty border, one for each channel. In a standardised
+        Numbers that fill the empty border of a moved image, one for each channel. In a standardised
         channel, black is −mean/deviation, and the default of zero is the mean colour.
     """
 
@@ -58,7 +58,7 @@ class Params(Participating, Checked):
     ground: Numbers | None = None
 
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
-        """Return the cost of the whole run.
+        """Return the communication cost of the whole run.
 
         In each round, every participant uploads `up` numbers and downloads `down` numbers. In
         addition, every client downloads `once` numbers during the run.

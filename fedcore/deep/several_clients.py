@@ -1,4 +1,4 @@
-"""Compute layers for several clients at once, each with its own parameters.
+"""Compute the outputs of layers for several clients at once, each with its own parameters.
 
 Inputs (n, m, …) for m samples of each of n clients, and parameters (n, …), have a leading axis of
 clients. One call of PyTorch serves all n clients, because one client's step is too small to keep an
@@ -51,7 +51,7 @@ def _dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def _last_outputs(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
-    """Return each client's last output, by one call of PyTorch's LSTM per client."""
+    """Return the last state of each client's LSTM, by one call of PyTorch's LSTM per client."""
     clients = zip(x, *own, strict=True)
     return torch.stack([one_client.last_output(layer, x, None, *rest) for x, *rest in clients])
 
@@ -71,7 +71,7 @@ COMPUTE: one_client.Compute = one_client.COMPUTE | {
 
 
 def noise_of(batch: Batch) -> Noise:
-    """Return the random generators for each client's dropout, or None without dropout."""
+    """Return one random generator per client, for dropout, or None without dropout."""
     seeds = () if batch.noise is None else batch.noise
     return [torch.Generator().manual_seed(seed) for seed in seeds] or None
 
@@ -87,7 +87,7 @@ def loss(scores: Tensor, y: Tensor) -> Tensor:
 
 @torch.no_grad()
 def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the gradients of each client's fully connected layer, in closed form."""
+    """Return each client's gradient, in closed form, for networks of one fully connected layer."""
     x, y = batch.x.flatten(2), batch.y[..., None]
     error = F.softmax(torch.baddbmm(constant[:, None], x, weight.mT), dim=-1)
     error.scatter_add_(-1, y, error.new_full(y.shape, -1))

@@ -1,4 +1,4 @@
-"""Train and evaluate networks; methods build their client steps from the class `Learner`."""
+"""The class `Learner`, with which methods train and evaluate networks at the clients."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ class Learner:
         return w[: self.sizes.body], w[self.sizes.body :]
 
     def step(self, step: AnyStep) -> AnyStep:
-        """Mark a client step that trains, so that an accelerator can train clients together.
+        """Mark a function that trains at a client, so that an accelerator trains clients together.
 
-        The step is written for one client. At each of its calls of `descend`,
+        The function `step` is written for one client. At each of its calls of `descend`,
         `fedcore.federation.lockstep` makes all clients of the round wait for each other.
         """
         return scheduled_by(lockstep.run_all, step) if device.read_device().together else step
@@ -128,8 +128,8 @@ class Learner:
         """Return the body's outputs for the batches of `epochs` epochs, to train the head on them.
 
         While only the head is trained, the body's output for a sample stays the same. One pass
-        through the body therefore serves all epochs, unless images are augmented or the network
-        mixes the samples of a batch.
+        through the body therefore serves all epochs. The exceptions are augmented images, and a
+        body whose output for a sample depends on other samples of the batch.
         """
         samples = self.samples(data)
         if not self._params.augment and self.body.block == 1:
@@ -176,7 +176,7 @@ class Learner:
         *fixed: np.ndarray,
         pull: float = 0.0,
     ) -> np.ndarray:
-        """Make a step of gradient descent with momentum for each batch; return the last `w`.
+        """Make one step of gradient descent with momentum for each batch; return the last `w`.
 
         Each step is ``u ← momentum · u + gradient(w, batch, *fixed)`` and ``w ← w − rate · u``, as
         in PyTorch's SGD. The first step starts from `w` and u = 0. With a `pull`, the second
@@ -225,7 +225,7 @@ class Learner:
         return torch.cat(parts, dim=-1)
 
     def networks(self, held: np.ndarray, bodies: Vectors, heads: Vectors) -> Networks:
-        """Return the clients' networks, to record them; `held` contains the server's parameters."""
+        """Return the clients' networks for the recorder; `held` has the server's parameters."""
         return Networks(self.body, self.head, held, bodies, heads)
 
     def shared(self, w: np.ndarray) -> Networks:
@@ -248,7 +248,7 @@ class Learner:
 
 
 def _place(array: np.ndarray) -> tuple[int, ...]:
-    """Return an array's address, shape and strides, which distinguish arrays that share memory."""
+    """Return an array's address, shape and strides, which tell arrays apart that share memory."""
     return array.ctypes.data, *array.shape, *array.strides
 
 
@@ -288,7 +288,7 @@ class How(NamedTuple):
     pull: float
 
     def move(self, w: Tensor, step: Tensor, gradient: Tensor, fixed: Sequence[Tensor]) -> None:
-        """Make one step; write the new parameters into `w` and the new step into `step`."""
+        """Make one step of descent; overwrite the parameters `w` and the momentum vector `step`."""
         step.mul_(self.momentum).add_(gradient)
         if self.pull:
             w.lerp_(fixed[0], self.rate * self.pull)

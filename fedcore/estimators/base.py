@@ -113,7 +113,7 @@ class Transformer(ABC):
             raise _not_fitted()(message)
 
     def _keep_names(self, features: Features) -> None:
-        """Store the column names; set ``feature_names_in_`` only if all names are strings."""
+        """Store the clients' column names; set ``feature_names_in_`` only if all are strings."""
         self._names_in = features.names
         if features.names is not None and all(isinstance(name, str) for name in features.names):
             self.feature_names_in_ = np.array(features.names, dtype=object)
@@ -220,7 +220,7 @@ class Transformer(ABC):
         return self
 
     def _output(self, values: np.ndarray, given: Any) -> Any:
-        """Return `values` in the chosen container; a data frame `given` supplies the row index."""
+        """Return scores in the chosen container; a pandas data frame gets the index of `given`."""
         sklearn = sys.modules.get("sklearn")
         common = "default" if sklearn is None else sklearn.get_config()["transform_output"]
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform", common)
@@ -238,8 +238,8 @@ class Transformer(ABC):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Must equal the column names of the fit, if the fit had any. The result does not depend
-            on `input_features`.
+            Must equal the column names of the matrices in `fit`, if they had names. The result does
+            not depend on `input_features`.
 
         Returns
         -------

@@ -1,8 +1,7 @@
 """Public bounds, to which clients clip their samples in a private fit.
 
 Each sample is clipped independently of the others, so neighbouring data sets remain neighbours.
-Everything else in this module is computed only from the bounds and from noisy values that have
-already been released.
+Apart from ``clip``, this module uses only the bounds and noisy values that are already released.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Box:
         return np.clip(rows, self.low, self.high)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Return, for each entry, the largest distance of a sample from `point`, shape (d,)."""
+        """Return the largest ``|x - point|`` in each entry, for x within the bounds, shape (d,)."""
         return np.maximum(self.high - point, point - self.low)
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
@@ -88,11 +87,11 @@ class Ball:
         return 1.0
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows; each row longer than the radius is scaled down to the radius."""
+        """Return the rows; a row whose norm exceeds the radius is scaled down to norm `radius`."""
         return clip_rows(rows, self.radius)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Return the largest distance of a sample from `point`, once per entry, shape (d,)."""
+        """Return the largest ``‖x - point‖`` for x in the ball, once per entry, shape (d,)."""
         return np.full(self.d, self.radius + float(np.linalg.norm(point)))
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
@@ -109,7 +108,7 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
         A single number is the largest norm of a sample. A pair consists of two numbers, two vectors
         with one value per feature, or two mappings from feature names to values.
     features : Features
-        Number and names of the features, to match the bounds with.
+        Number and names of the clients' features; named bounds are matched to these names.
 
     Raises
     ------

@@ -87,10 +87,11 @@ def fit(asked: Request, matrices: Any) -> Found:
 def gram_comes_first(federation: Federation, r: int) -> bool:
     """Return whether forming the Gram matrix is faster than `ROUNDS` products with the data.
 
-    `fedcore.parts.gram_products` cannot foresee the number of rounds. It forms the Gram matrix only
-    when the products so far have cost as much as this matrix. Here the Gram matrix may come before
-    the first product, because the default algorithm takes about ten rounds. Each product counts as
-    if it had `PACKING` more columns, because BLAS reads and packs all data for every product.
+    The module `fedcore.parts.gram_products` does not know how many rounds will follow. It forms the
+    Gram matrix only after so many products that the matrix would already have paid off. A fit may
+    form the Gram matrix before the first product, because a run usually takes at least `ROUNDS`
+    rounds. Each product counts as if it had `PACKING` more columns, because BLAS reads and packs
+    all data for every product.
     """
     clients = federation.clients
     if clients.sparse or not federation.at_once:
@@ -111,7 +112,7 @@ def pooled_gram(clients: Clients) -> np.ndarray:
 
 
 def _tell(algorithm: str, estimate: float) -> None:
-    """Warn if a run without a convergence test may have ended far from the exact subspace."""
+    """Warn if a run without a convergence test has an error estimate above `WARNING_SINE`."""
     if estimate <= WARNING_SINE:
         return
     angle = f"{estimate:.2g} or more" if estimate < 1 else "any number up to 1"
@@ -135,9 +136,10 @@ def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, 
 
 
 def _where_cut(squares: np.ndarray, outside: float, r: int, dtype: np.dtype) -> float:
-    """Estimate the sine of the angle between the first r axes of a basis and the exact axes.
+    """Estimate the sine of the angle between the span of the first r axes and the exact subspace.
 
-    `outside` is the sum of the data's squares outside the span of the whole basis.
+    `squares` are the sums of squared scores along all computed axes. `outside` is the sum of
+    squares of the part of the data outside the span of all these axes.
     """
     unit = float(np.finfo(dtype).eps * squares[0])
     gap = squares[r - 1] - squares[r] - outside

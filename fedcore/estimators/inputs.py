@@ -1,4 +1,4 @@
-"""Read clients as a user gives them: a list, a mapping from names, or one matrix with groups."""
+"""Read the clients of a fit from a list, a mapping from names, or one matrix with groups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Given(NamedTuple):
     rows: list[np.ndarray] | None = None
 
     def named(self) -> AbstractContextManager[None]:
-        """Return a context in which errors name clients, columns and rows as the user does."""
+        """Return a context in which errors use the user's names of clients, columns and rows."""
         columns = column_names(self.matrices[0]) if len(self.matrices) else None
         return words.named(self.labels, columns, self.rows)
 
@@ -114,7 +114,7 @@ def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
 
 
 def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:
-    """Check a matrix in the same way as a client's matrix; error messages call it x.
+    """Check and return a matrix in the same way as a client's matrix; error messages call it x.
 
     Parameters
     ----------

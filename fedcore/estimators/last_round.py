@@ -1,4 +1,4 @@
-"""The last round of a fit: the clients send their data's moments along the algorithm's basis."""
+"""The last round of a fit: clients send second moments of their data along the found basis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALIKE = 0.4  # magnitudes that differ by the fraction eps**ALIKE, or less, count
 
 
 def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
-    """Return the sum of all clients' `moments`, or None if there is no float64 Gram matrix."""
+    """Return the sum of all clients' `moments`, or None without a pooled Gram matrix in float64."""
     gram = getattr(clients, "gram", None)
     if gram is None or gram.dtype != np.float64:
         return None
@@ -36,8 +36,8 @@ def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndar
 def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
     """Return ``Zᵀ SᵢᵀSᵢ Z`` and the squared norm of the part of the samples Sᵢ outside range(Z).
 
-    The client computes this squared norm in double precision. The server does not compute the norm
-    itself, because a subtraction of totals in single precision would lose digits.
+    The client computes this squared norm in double precision. If the server computed the norm
+    itself, its subtraction of sums in single precision would lose digits.
     """
     return _moments(data, data @ Z)
 
@@ -56,11 +56,11 @@ def _moments(data: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect the data's moments along the basis; `fedcore.run` gets this function as ``finish``.
+    """Return the principal axes of the found subspace; `fedcore.run` calls this as ``finish``.
 
-    If the algorithm has no convergence test, the clients also send the products ``SᵢᵀSᵢ Z`` with
-    the basis Z. The result then contains the sum of these products as ``products``, and Z as
-    ``sent``.
+    The clients send the `moments` of their data along the basis Z of the subspace. If the algorithm
+    has no convergence test, the clients also send the products ``SᵢᵀSᵢ Z``. The result then
+    contains the sum of these products as ``products``, and Z as ``sent``.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class FederatedPCA(Transformer):
     tolerance `tol`. With ``center=False``, the components and singular values are those of
     scikit-learn's ``TruncatedSVD``.
 
-    The ledger charges all rounds of a fit. In the round for the mean, each client uploads d + 2
+    `ledger_` counts the traffic of all rounds. In the round for the mean, each client uploads d + 2
     doubles and downloads d, with d = n_features. A second round for the mean (d + 1 doubles up, d
     down) follows if a client has a feature whose mean is above 2²⁰ times its standard deviation.
     With ``scale=True``, each client uploads and downloads d doubles in a round for the scales. The
@@ -41,7 +41,7 @@ class FederatedPCA(Transformer):
     matrix ``Zᵀ SᵢᵀSᵢ Z`` and the squared norm of the part of its samples Sᵢ outside range(Z). The
     server rotates Z to the eigenvectors of the summed r×r matrices. If the algorithm has no
     convergence test, each client also sends the n_features · r doubles ``SᵢᵀSᵢ Z``, from which the
-    server estimates the error of Z. The history does not include the last round.
+    server estimates the error of Z. `history_` does not include the last round.
 
     **What the server sees of a client.** Without secure aggregation, the server sees every reply of
     every client. The replies reveal a client's mean, its number of samples, and the number of its
@@ -68,11 +68,11 @@ class FederatedPCA(Transformer):
         ``rounds`` is the largest number of rounds. The options ``start``, ``measure`` (default:
         nothing), ``transcript`` and ``simulate`` of `fedcore.run` are also allowed. `fit` checks
         all entries.
-        The default of ``n_oversamples`` is 1 here, so messages have n_components + 1 columns. From
-        the additional column, the convergence test estimates the next singular value. With a
-        ``start``, ``n_oversamples`` is at least n_components, because the random columns must find
-        the directions that are missing in the start. Messages are then about twice as large as
-        without a ``start``.
+        In a `FederatedPCA`, the default of ``n_oversamples`` is 1, so messages have
+        n_components + 1 columns. From the additional column, the convergence test estimates the
+        next singular value. With a starting basis ``start``, ``n_oversamples`` is at least
+        n_components, because the additional random columns must find the directions that ``start``
+        lacks. Messages are then about twice as large as without a ``start``.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False
@@ -153,7 +153,8 @@ class FederatedPCA(Transformer):
     n_samples_ : int
         Number of samples of all clients; in a private fit, this number is noisy.
     history_ : RunHistory
-        Columns ``iteration``, ``round``, ``bytes_up``, … and the metrics, as in `fedcore.Result`.
+        Columns ``iteration``, ``round``, ``bytes_up``, … and metrics, with a value per recorded
+        iteration, as in `fedcore.Result`.
     ledger_ : Ledger
         Privacy loss, and traffic between clients and server in all rounds, including the rounds for
         the mean, the scales and the principal axes.
@@ -214,7 +215,7 @@ class FederatedPCA(Transformer):
         self.verbose = verbose
 
     def __str__(self) -> str:
-        """Return the parameters and, after a fit, explained share, error estimate and cost."""
+        """Return the parameters and, after a fit, explained variance, error estimate and cost."""
         if not self.__sklearn_is_fitted__():
             return repr(self)
         r, d = self.components_.shape
@@ -225,7 +226,7 @@ class FederatedPCA(Transformer):
         )
 
     def fit(self, clients: Any, y: None = None, *, groups: Any = None) -> Self:
-        """Find the principal components.
+        """Find the principal components of the clients' pooled data, and return the estimator.
 
         Parameters
         ----------
@@ -353,7 +354,7 @@ class FederatedPCA(Transformer):
 
     @held("the covariance of all features", FACTORS)
     def get_covariance(self) -> np.ndarray:
-        """Return the covariance of the model.
+        """Return the covariance of the Gaussian model that `score` uses.
 
         Returns
         -------

@@ -21,9 +21,9 @@ samples to public bounds (`fedcore.estimators.bounds`). A fit then has four step
    = Zᵀb, these moments are the upper triangle of ``Σ y yᵀ`` and the squares outside range(Z),
    ``Σ ‖b‖² − ‖y‖²``. One record adds a vector of norm at most ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1`` to the
    moments. Squares below the standard deviation of their noise are replaced by this standard
-   deviation. Unless the user gives a start, Z has one column more than the requested number of
-   components. The diagonal entry of ``Σ y yᵀ`` for the extra column is about the next eigenvalue,
-   which `sines` needs.
+   deviation. Unless the user gives a starting basis ``start``, Z has one column more than the
+   requested number of components. The diagonal entry of ``Σ y yᵀ`` for the extra column is about
+   the next eigenvalue, which `sines` needs.
 
 All noise is Gaussian. Releases with noise multipliers zᵢ are together as private as one release
 with multiplier z, where 1/z² = Σ 1/zᵢ². The fit uses the smallest z that (ε, δ) allows for all
@@ -217,8 +217,9 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
 def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     """Warn if noise hides the subspace, and say how many leading components are still reliable.
 
-    Entry k − 1 of `estimates` is the estimate for the first k components. If all features are
-    components, the last entry is left out, because all components together span the whole space.
+    Entry k − 1 of `estimates` is the estimated sine for the first k components. If there are as
+    many components as features, `estimates` lacks the last entry, because all components together
+    span the whole space.
     """
     if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return
@@ -250,7 +251,7 @@ def multipliers(asked: Request) -> dict[str, float]:
 
 
 def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float:
-    """Return the part of ε that the algorithm's own rounds may spend.
+    """Return the ε that the algorithm's own rounds may spend, from their noise multiplier.
 
     Raises
     ------
@@ -308,7 +309,7 @@ def _mean(
 
 
 def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
-    """Return ``bounds.widths(point)``, with 1 in place of 0."""
+    """Return ``bounds.widths(point)`` as divisors, with 1 in place of each 0."""
     widths = bounds.widths(point)
     return np.where(widths > 0, widths, 1.0)
 
@@ -316,7 +317,7 @@ def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
 def _scale(
     federation: Federation, bounds: Box | Ball, mean: np.ndarray, n: int, multiplier: float
 ) -> np.ndarray:
-    """Return the noisy root mean square of each feature about `mean`."""
+    """Return the root mean square of each feature about `mean`, computed from a noisy sum."""
     widths = _units(bounds, mean)
 
     def fractions(data: np.ndarray, message: Any) -> np.ndarray:

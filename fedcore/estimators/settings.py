@@ -39,13 +39,13 @@ class Request:
     Attributes
     ----------
     algorithm : Algorithm
-        The algorithm of the fit; "auto" has been replaced.
+        The algorithm of the fit; "auto" has been replaced by the algorithm that it stands for.
     options : dict
         Keyword arguments of `fedcore.run`, such as hyper-parameters of the algorithm.
     n_components : int or float or None
         See `fedcore.FederatedPCA`.
     center, scale : bool
-        Whether to subtract the mean, and whether to divide features by their scales.
+        Whether to subtract the mean of all samples, and whether to divide features by their scales.
     seed : numpy.random.SeedSequence
     epsilon, delta
         Privacy parameters as the user gives them; `fedcore.estimators.private` checks them.
@@ -65,7 +65,7 @@ class Request:
 
     @classmethod
     def from_estimator(cls, estimator: Any, features: Features) -> Request:
-        """Check the parameters of an estimator for clients with the given features.
+        """Return the checked parameters of an estimator, for clients with the given features.
 
         Raises
         ------
@@ -186,7 +186,7 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
 
 
 def _seed_of(random_state: Any) -> np.random.SeedSequence:
-    """Return a run's seed; None means fresh entropy, and a generator means its next numbers."""
+    """Return a run's seed: fresh entropy for None, and for a generator its next numbers."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, np.random.Generator):

@@ -1,1 +1,1 @@
-"""Run the cells of experiments: make problems, tune parameters, and repeat runs."""
+"""Run experiments: make the clients' data, tune parameters, and run each method several times."""

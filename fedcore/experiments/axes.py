@@ -1,18 +1,18 @@
-"""Run a method in few coordinates: the data's leading singular directions and the method's start.
+"""Run a method in few coordinates: leading singular directions, and the starting matrix.
 
 S stacks the rows Sᵢ of all clients i and has the singular values σ₁ ≥ σ₂ ≥ …. The columns of W_J
 are the J right singular vectors of S with ``σ² > cut · σ₁²``. The method's starting matrix has p
-columns, and E is an orthonormal basis of its part outside range(W_J). In the orthonormal basis [W_J
-E], the rows Sᵢ of client i become [Sᵢ W_J, 0]. Dropping all other coordinates changes ``SᵀS`` by at
-most ``cut · σ₁²`` in the spectral norm.
+columns, and E is an orthonormal basis of the part of this matrix that is outside range(W_J). In the
+orthonormal basis [W_J E], the rows Sᵢ of client i become [Sᵢ W_J, 0]. Dropping all other
+coordinates changes ``SᵀS`` by at most ``cut · σ₁²`` in the spectral norm.
 
 A method commutes with rotations of the features if it uses data only through inner products,
 products with the data and products with their transpose. Such a method computes the same iterates
 in J + p coordinates as in all d features, except for rounding and the dropped coordinates. If J + p
-≥ d, the run uses all d features.
+≥ d, fewer coordinates are not possible, and the run uses all d features.
 
-Metrics are computed from the data in the reduced coordinates. The history keeps iterates in all d
-features, and the ledger counts the traffic of all d features.
+Metrics are computed from the data in the reduced coordinates. The history (record of the run) keeps
+iterates in all d features, and the ledger counts the traffic of all d features.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def execute_cut(
 
 
 def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
-    """Return the problem in the reduced coordinates, cached for repeats on the same data."""
+    """Return the problem in the reduced coordinates, stored for later runs on the same data."""
     kept, name = problem.clients.kept, f"in_{J}_and_{p}"
     if not hasattr(kept, name):
         sigma, right = problem.reference

@@ -1,8 +1,8 @@
-"""Make a problem from its specification in a configuration file.
+"""Make a problem (client data with the exact answer) from its specification in a configuration.
 
-`digests` lists the modules that a problem depends on. A change of the code for data sets does not
-affect generated problems, and a change of the code for generators does not affect problems from
-data sets.
+`digests` lists the Python modules that a problem depends on. A change of the code for data sets
+does not affect generated problems, and a change of the code for generators does not affect problems
+from data sets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def build(
     draw: int | None = None,
     held: bool = True,
 ) -> Problem:
-    """Build a problem from its specification.
+    """Build a problem (client data with the exact answer) from its specification.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def build(
         Whether to use the data set's surrogate, which needs no files. Generated problems ignore
         `surrogate`.
     draw : int, optional
-        Number of the draw, if the problem has several independent draws.
+        Number of the draw, if several independent random draws of the problem are made.
     held : bool
         Whether to keep the clients' matrices in memory. If `held` is false, the matrices from a
         data set, or from a generator that yields clients, are computed anew at each read.
@@ -75,7 +75,7 @@ def build(
 
 
 def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem | list[Problem]:
-    """Build ``spec["draws"]`` independent draws of a problem; without this key, build one problem.
+    """Build ``spec["draws"]`` independent random draws of a problem; without this key, build one.
 
     The key ``over`` maps parameters of the generator to lists of values. Each combination of these
     values gets ``spec["draws"]`` draws, which are consecutive in the result. `options` are keyword
@@ -95,8 +95,8 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
 def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **options: Any) -> None:
     """Build a problem as `build_draws` does, and write it to the file `path` client by client.
 
-    `code` is the fingerprint of the code that builds the problem. Unless `code` is empty, the file
-    stores the digest that `recipe` returns.
+    `code` is a digest of the code that builds the problem. Unless `code` is empty, the file stores
+    the digest that `recipe` returns.
     """
     how = {key: options[key] for key in ("seed", "surrogate")}
     made_from = recipe(name, spec, code=code, **how) if code else ""
@@ -104,13 +104,13 @@ def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **opt
 
 
 def recipe(name: str, spec: Mapping[str, Any], *, code: str, seed: int, surrogate: bool) -> str:
-    """Return one digest of everything that the file of a problem depends on."""
+    """Return one digest of everything that determines a problem file: settings, code and seed."""
     text = json.dumps([name, data_of(spec), code, seed, surrogate], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def data_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a problem's specification that determines the problem's file."""
+    """Return the entries of a problem's specification that determine the content of its file."""
     return {key: value for key, value in spec.items() if key not in UNUSED_KEYS}
 
 

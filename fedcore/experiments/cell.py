@@ -1,7 +1,8 @@
 """Cells of experiments: a cell is an algorithm with fixed parameters on one problem.
 
-The value ``reference`` of a parameter stands for a quantity of the problem, such as its largest
-singular value. Some theorems and baselines assume that this quantity is known.
+A problem is the clients' data with the exact answer. A parameter may have the value ``reference``.
+This value stands for a quantity of the problem, such as its largest singular value, which some
+theorems and baselines assume to be known.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ NO_SETTINGS = ("tags", "mem_mb", "recipes", "code")  # no settings that its hist
 
 @dataclass(frozen=True)
 class Cell:
-    """An algorithm with fixed parameters on one problem; see `repeats.run_repeats`.
+    """An algorithm with fixed parameters on one problem; `repeats.run_repeats` runs it.
 
     If ``center`` is true, the clients first subtract the mean of all samples. If ``simulate`` is
     true, privacy noise comes from the seed, so that the cell's results can be reproduced. If
     ``simulate`` is false, privacy noise comes from the operating system's entropy. If ``cut`` is
     given, the cell runs on data reduced to few coordinates; see `fedcore.experiments.axes`.
-    ``recipes`` lists the digest that `build.recipe` returned for each problem file of the cell.
-    ``code`` is the fingerprint of the modules that run the cell.
+    ``recipes`` lists the digest that `build.recipe` returned for each problem file (stored client
+    data) of the cell. ``code`` is a digest of the modules that run the cell.
     """
 
     paper: str
@@ -90,7 +91,7 @@ class Cell:
 
     @property
     def path(self) -> str:
-        """Path of the cell's history file within the folder of histories, without the suffix."""
+        """Path of the cell's history file in the folder of history files, without the suffix."""
         return f"{self.paper}/{self.short}"
 
     @property
@@ -125,16 +126,16 @@ class Cell:
         return name_key(f"{self.paper}/{self.experiment}/{self.problem}")
 
     def repeat_seed(self, repeat: int) -> np.random.SeedSequence:
-        """Derive a repeat's seed from master seed, paper, experiment, problem and repeat number."""
+        """Derive the seed of repeat (run) number `repeat` from master seed and `seed_key`."""
         return np.random.SeedSequence(self.seed, spawn_key=(self.seed_key, repeat))
 
     def spec(self) -> dict[str, Any]:
-        """Return the settings that the cell's history depends on: all except `NO_SETTINGS`."""
+        """Return the settings that determine the cell's results: all except `NO_SETTINGS`."""
         return {k: v for k, v in asdict(self).items() if k not in NO_SETTINGS}
 
 
 def modules_of(algorithm: str) -> list[str]:
-    """Return the names of the modules that every cell of an algorithm runs."""
+    """Return the names of the modules that run an algorithm in every experiment."""
     return ["fedcore.experiments.repeats", algorithms.REGISTRY.module_name(algorithm)]
 
 
@@ -147,7 +148,7 @@ REFERENCES: dict[str, Callable[[Problem, int], float]] = {
 
 
 def resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    """Return the parameters, with each ``reference`` replaced by the quantity it stands for."""
+    """Return the parameters, with the problem's quantity in place of each value ``reference``."""
     resolved = dict(params)
     for name, value in params.items():
         if value == "reference":

@@ -1,14 +1,15 @@
 """Checkpoints let a killed run continue and write the same bytes as an uninterrupted run.
 
-A cell runs its algorithm several times; each of these runs is a repeat. A finished repeat that took
-more than `LONG_REPEAT` CPU seconds is saved as a separate history, and is not run again if the cell
-later gets more repeats. Shorter repeats, and private repeats with real noise, are not saved.
+An experiment runs an algorithm several times; each of these runs is a repeat. A finished repeat
+that took more than `LONG_REPEAT` CPU seconds is saved as a separate history file, and is not run
+again if more repeats are requested later. Shorter repeats, and private repeats with real (not
+simulated) noise, are not saved.
 
 A checkpoint holds the server's parameters, the clients' states, all random streams, the ledger of
 messages and the rows recorded so far. After every round, `fedcore.deep.rounds` passes its state
-through the recorder to the checkpoint. The checkpoint is written if the last write was at least
-`INTERVAL` seconds ago. A checkpoint is valid only for the same cell, data and code. A run ignores
-damaged checkpoints and the checkpoints of other runs.
+through the recorder to `Checkpoint`, which writes a file if the last write was at least `INTERVAL`
+seconds ago. A checkpoint is valid only for the same cell (algorithm, parameters and problem), data
+and code. A run ignores damaged checkpoints and the checkpoints of other runs.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ LONG_REPEAT = 1.0  # CPU seconds; to keep a repeat takes some hundredths
 
 
 class Checkpoint:
-    """The checkpoint of one run, which the run's `Recorder` writes and reads."""
+    """The checkpoint file of one run, which the run's `Recorder` writes and reads."""
 
     def __init__(self, path: str | os.PathLike[str], key: str, every: float = INTERVAL) -> None:
         self.path, self._key, self._every = Path(path), key, every
         self._written = time.monotonic()
 
     def keep(self, record: Recorder, federation: Federation, held: np.ndarray) -> None:
-        """Write a checkpoint if the last write was long enough ago."""
+        """Write a checkpoint if the last one was written at least `every` seconds ago."""
         if time.monotonic() - self._written >= self._every:
             self._write(record, federation, held)
             self._written = time.monotonic()
@@ -52,7 +53,7 @@ class Checkpoint:
     def resume(
         self, record: Recorder, federation: Federation, held: np.ndarray
     ) -> tuple[int, np.ndarray]:
-        """Restore recorder and federation; return the checkpoint's round and the server's array.
+        """Restore recorder and federation; return how many rounds are done, and the server's array.
 
         If there is no usable checkpoint, return 0 and the argument `held`.
         """
@@ -83,7 +84,7 @@ class Checkpoint:
         return about["round"], held
 
     def finished(self) -> History | None:
-        """Return this repeat's history if an earlier run has saved it, and otherwise None."""
+        """Return this run's history (its record) if an earlier process has saved it, else None."""
         try:
             found = History.load(self._finished)
             if found.about.pop("key") != self._key:
@@ -94,7 +95,7 @@ class Checkpoint:
         return found
 
     def finish(self, history: History, seconds: float) -> None:
-        """Save the history of this repeat if the repeat took longer than `LONG_REPEAT` seconds."""
+        """Save the history (record) of this run if it took more than `LONG_REPEAT` CPU seconds."""
         if seconds > LONG_REPEAT:
             save_seconds(history, self._finished.with_suffix(".tsv"))
             kept = replace(history, about={**history.about, "key": self._key})

@@ -8,5 +8,5 @@ from typing import Any
 
 
 def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return every combination of one value per name; the first name's value changes slowest."""
+    """Return all combinations of one value per name, in the order of `itertools.product`."""
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]

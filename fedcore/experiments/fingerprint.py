@@ -1,11 +1,11 @@
-"""Digests of the code that a job depends on: all modules that the job imports, even indirectly.
+"""Digests of the code of a Snakemake job: all modules that it imports, even indirectly.
 
 Only modules of fedcore and of the importing module's own package are included. The ``__init__.py``
-of every package that contains an included module is included, too. Modules in `NOT_COUNTED` are
-left out. Imports, also those inside functions, are read from the source text; no module is
-executed. A module's digest covers its syntax tree except for the parts that `_drop_words` removes,
-such as docstrings. Snakemake gets each module's digest as a parameter of the job. If a digest
-changes, Snakemake runs the job again and names the changed module.
+of every package that contains an included module is included, too. Modules in `NOT_COUNTED`, which
+change no result, are left out. Imports, also those inside functions, are read from the source text;
+no module is executed. A module's digest covers its syntax tree except for the parts that
+`_drop_words` removes, such as docstrings. Snakemake gets each module's digest as a parameter of the
+job. If a digest changes, Snakemake runs the job again and names the changed module.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)  # in which imports may s
 
 
 def fingerprint(*parts: object) -> str:
-    """Return one digest of all arguments, such as digests of modules and further settings."""
+    """Return one digest of all arguments, such as modules' digests and settings."""
     return _digest("\n".join(map(repr, parts)))
 
 
 @cache
 def digests(*modules: str) -> tuple[tuple[str, str], ...]:
-    """Return name and digest of `modules` and of all modules that they import, sorted by name.
+    """Return names and digests of `modules` and of the modules they import, sorted by name.
 
     A module in `NOT_COUNTED` is included only if it is an argument, not if another module imports
     it.
@@ -76,7 +76,7 @@ def imported_by(path: str | os.PathLike[str], package: str) -> list[str]:
 
 
 def data_files(module: str) -> list[str]:
-    """Return a line ``path sha256`` for each file of a module's package except Python code.
+    """Return a line ``path sha256`` for each file in a module's package that is not Python code.
 
     If the module is in no package, the files are those in its folder whose names occur as strings
     in its code.

@@ -1,4 +1,4 @@
-"""Make a problem from a data set whose samples are divided among clients."""
+"""Make a problem (client data) from a data set, whose samples are divided among clients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
-    """Load, scale, centre and split the samples of ``spec["dataset"]``; see `build.build`."""
+    """Load the samples of ``spec["dataset"]``, prepare and split them; see `build.build`."""
     load = partial(
         reading.load, spec["dataset"], raw, surrogate=surrogate, options=spec.get("options")
     )
@@ -97,7 +97,7 @@ def _scaled(name: str, spec: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
 
 
 def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
-    """Return a function that maps row numbers to scaled, standardised and centred rows."""
+    """Return a function that maps row numbers to prepared (scaled, standardised, centred) rows."""
 
     def scaled(part: np.ndarray | slice) -> np.ndarray:
         return _scaled(name, spec, x[part])
@@ -125,7 +125,7 @@ def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None 
 
 
 def _require_paired(by: str) -> None:
-    """Refuse a partition that may give a client other classes for testing than for training."""
+    """Refuse a partition that may test a client on classes on which it does not train."""
     if by not in PAIRED_PARTITIONS:
         raise ConfigError(
             f"partition '{by}' could test a client on classes on which it does not train: give "
@@ -153,7 +153,7 @@ def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
-    """Return the parts of a data set's registry entry that determine the rows of the problem."""
+    """Return the parts of a data set's registry entry that determine the problem's samples."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return {"plugin": plugin.value, "files": data_files(plugin.module)}

@@ -1,4 +1,4 @@
-"""Make a problem from a user's files, with one client per file or per value of a column."""
+"""Make a problem (client data) from users' files: one client per file or per value of a column."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STREAM = "files"  # names the random stream of the held-out samples
 
 
 class LoadedFiles(NamedTuple):
-    """A problem made from files, with the names of its clients and features.
+    """A problem (client data) made from files, with the names of its clients and features.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ def make(
 
 
 def _tell_clients(tables: Sequence[own_files.Table], by: str, called: Sequence[str]) -> None:
-    """Record a guess if clients have lost all their rows, or if clients' names look the same."""
+    """Add a guess to a table if clients lost all their rows, or if clients' names look the same."""
     gone = [table.left_out[by] for table in tables if by in table.left_out]
     names = {name for values in gone for name in values[~missing(values)].astype(str).tolist()}
     if lost := sorted(names - {*called}):
@@ -127,7 +127,7 @@ def _tell_clients(tables: Sequence[own_files.Table], by: str, called: Sequence[s
 def _clients(
     matrices: Sequence[Any], known: Sequence[np.ndarray] | None, held_out: float | None, seed: int
 ) -> tuple[Clients | Sequence[Any], Clients | None]:
-    """Return the checked clients, and a second set of clients with their held-out samples."""
+    """Return the checked clients, and a second set of clients with held-out samples, or None."""
     checked = check_clients(matrices)
     if known is None:
         return checked, None

@@ -1,4 +1,4 @@
-"""Make a problem by drawing its data from a synthetic model."""
+"""Make a problem (client data with the exact answer) by drawing data from a synthetic model."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _sum(matrix: np.ndarray | SparseRows) -> int:
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Check the parameters, with each combination of values in ``over``; see `build.check`."""
+    """Check the generator's parameters for each combination of the values in ``spec["over"]``."""
     for setting in combinations(spec.get("over", {})):
         generators.check(spec["generator"], {**spec.get("params", {}), **setting})
 

@@ -1,4 +1,4 @@
-"""Parts of the provenance that every history records: commit, versions and device."""
+"""Provenance that every history (record of runs) contains: commit, versions and device."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def device(packages: Iterable[str]) -> dict[str, str]:
-    """Return the device of a run as a dict, or an empty dict for the CPU or without PyTorch.
+    """Return the device of a run as ``{"device": name}``, or {} for the CPU or without PyTorch.
 
     This function reads the environment variable FEDCORE_DEVICE itself, because the module
     `fedcore.deep.device` cannot be imported without PyTorch.

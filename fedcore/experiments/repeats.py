@@ -1,10 +1,11 @@
 """Run all repeats of one cell, which is an algorithm with fixed parameters on one problem.
 
-Each cell produces one history file. Repeats on the same draw of the problem's data differ only in
-their random streams. A repeat's random stream depends on master seed, paper, experiment, problem
-and repeat number, but not on the algorithm. Competing algorithms therefore get the same data,
-random sketching matrices and starts. In a simulation, privacy noise depends on the repeat's seed,
-the algorithm, the cell and the parameters; see `fedcore.privacy.noise`.
+Each cell produces one history file (a record of its runs). Repeats on the same random draw of the
+problem's data differ only in their random streams. A repeat's random stream depends on master seed,
+paper, experiment, problem and repeat number, but not on the algorithm. Competing algorithms
+therefore get the same data, random sketching matrices and starting matrices. In a simulation,
+privacy noise depends on the repeat's seed, the algorithm, the cell and the parameters; see
+`fedcore.privacy.noise`.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ def run_cell(
     newcomers_file: str | os.PathLike[str] | None = None,
     progress: Callable[[Any], Any] = iter,
 ) -> History:
-    """Run a cell on the problem in `problem_file`, write the cell's history, and return it.
+    """Run a cell on the problem in `problem_file`, write the record of its runs, and return it.
 
-    `newcomers_file` holds the problem of clients that join after training, if the cell has any. CPU
-    seconds are written to the separate file `seconds_file`, so that equal runs give equal history
-    files. The paths of checkpoints and of finished repeats' histories begin with `checkpoints`.
+    A cell is an algorithm with fixed parameters on one problem (client data). `newcomers_file`
+    holds the data of clients that join after training, if the cell has any. CPU seconds are written
+    to the separate file `seconds_file`, so that equal runs give equal history files. The paths of
+    checkpoints, and of the records of finished runs, begin with `checkpoints`.
     """
     recipes = cell.recipes or ["", ""]
     draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []
@@ -89,14 +91,14 @@ def run_repeats(
     newcomers: Problem | None = None,
     keep_exact: bool = False,
 ) -> History:
-    """Run all repeats of a cell and return its history; over MPI, only rank 0 returns.
+    """Run all repeats (runs) of a cell and return their record; over MPI, only rank 0 returns.
 
     Parameters
     ----------
     cell : Cell
         If ``cell.center`` is true, the exact solution in the history is that of the centred data.
     draws : sequence of Problem
-        The draws of the cell's problem. Repeat i runs on draw i modulo the number of draws.
+        Random draws of the cell's problem. Repeat i runs on draw i modulo the number of draws.
     progress : callable
         Function that wraps the iteration over the repeats, for instance in a progress bar.
     checkpoints : sequence of Checkpoint, optional
@@ -123,7 +125,7 @@ Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it return
 
 
 class _Repeats:
-    """All repeats of a cell, with settings that are fixed before the first repeat begins.
+    """All repeats (runs) of a cell, with settings that are fixed before the first repeat begins.
 
     The constructor searches the grid of the cell's setting ``tune``, so that all repeats use the
     same chosen values.
@@ -159,7 +161,7 @@ class _Repeats:
             self._units[self._guests.NAME] = self._guests.TEXT
 
     def run(self, progress: Callable[[Any], Any]) -> History:
-        """Run the repeats that no earlier run has finished, one by one or in blocks.
+        """Run the repeats that have no saved history (record), one by one or in blocks.
 
         Over MPI, all ranks run the repeats, and only rank 0 makes histories.
         """
@@ -180,7 +182,7 @@ class _Repeats:
         return once(self._joined, last=True)
 
     def _ended(self, block: Iterable[int]) -> dict[int, History]:
-        """Return the histories of those repeats in the block that an earlier run has saved."""
+        """Return the saved histories (records) of those repeats in `block` that have one."""
         if not self._checkpoints:
             return {}
         params = json.loads(json.dumps(self._params))
@@ -192,7 +194,7 @@ class _Repeats:
         }
 
     def _run_block(self, block: Sequence[int]) -> tuple[list[Run], list[Run]]:
-        """Run repeats and their `twins` (second runs), together if they share matrix products."""
+        """Run repeats and their twins (second runs), side by side if they share matrix products."""
         ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
         calls = [partial(way, repeat) for way in ways for repeat in block]
         if self._cell.share_products:
@@ -217,12 +219,12 @@ class _Repeats:
                 self._checkpoints[repeat].finish(self._found[repeat], seconds)
 
     def _joined(self) -> History:
-        """Join the histories of all repeats into the history of the cell."""
+        """Join the histories (records) of all repeats into the history of the cell."""
         found = [self._found[repeat] for repeat in range(self._cell.repeats)]
         return History.joined(found, self._about, self._units)
 
     def _history(self, repeat: int, run: Run, twin: Recorder | None) -> History:
-        """Return the history of one repeat and of its twin, if it has a twin."""
+        """Return the history (record) of one repeat and of its twin (second run), if any."""
         recorder, output = run
         if self._pairs:
             recorder.add(twins.DISTANCE, self._pairs[repeat].column(len(recorder.rows)))
@@ -240,7 +242,7 @@ class _Repeats:
         )
 
     def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:
-        """Return the exact solution for the history; the solutions of several draws are stacked."""
+        """Return the exact solution for the history; solutions of several draws are stacked."""
         draws = [recorder.problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
         kept = recorder.snapshots.kept
@@ -274,7 +276,7 @@ class _Repeats:
         return recorder, final
 
     def _twin(self, repeat: int, pattern: int = 0) -> Run:
-        """Run the twin of a repeat, which is the same run from a start changed by one rounding."""
+        """Run the twin of a repeat: the same run from a starting matrix changed by one rounding."""
         recording = self._recording(repeat, twin=True)
         return trial(
             self._cell, self._draws, self._params, repeat,
@@ -283,7 +285,7 @@ class _Repeats:
         )  # fmt: skip
 
     def _furthest(self, repeat: int, run: Run, twin: Run) -> Run:
-        """Return the twin whose number of recorded rows differs most from the run's number."""
+        """Return the twin (second run) whose number of recorded rows differs most from `run`."""
         most = twins.KINDS[self._cell.twin] if self._pairs[repeat].torn else 1
         every = [twin, *(self._twin(repeat, pattern) for pattern in range(1, most))]
         return max(every, key=lambda other: abs(len(other[0].rows) - len(run[0].rows)))
@@ -302,7 +304,7 @@ class _Repeats:
         )
 
     def _provenance(self) -> dict[str, Any]:
-        """Return the facts about cell, problem, seeds and versions that the history stores."""
+        """Return the facts about cell, problem, seeds and versions for the history."""
         cell, packages = self._cell, self._algorithm.task.packages
         return {
             **{key: getattr(cell, key) for key in ("paper", "experiment", "algorithm", "name")},
@@ -324,7 +326,7 @@ class _Repeats:
 
 
 def _facts(draws: Sequence[Problem]) -> dict[str, Any]:
-    """Return facts about the problem, which the history stores."""
+    """Return the facts about the problem that the history stores, such as its sizes."""
     problem = draws[0]
     return {
         "name": problem.name,
@@ -377,9 +379,10 @@ def trial(
     algorithm: algorithms.Algorithm | None = None,
     transcript: Transcript | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
-    """Run one repeat with `params`, on the draw with number `repeat` modulo the number of draws.
+    """Run repeat number `repeat` with `params`, on draw `repeat` modulo the number of draws.
 
-    If `algorithm` is given, it replaces the cell's own algorithm.
+    A repeat is one run of the cell's algorithm, and a draw is one random instance of the cell's
+    problem. If `algorithm` is given, it replaces the cell's own algorithm.
     """
     algorithm = algorithm or algorithms.get(cell.algorithm)
     problem = draws[repeat % len(draws)]
@@ -401,7 +404,7 @@ def trial(
 
 
 def audit_module(name: str) -> ModuleType:
-    """Return the module in `fedcore.audits` that implements an audit.
+    """Return the module in `fedcore.audits` that implements an audit (an attack on a run).
 
     The module's ``start_transcript() -> Transcript`` returns an object that records the uploads of
     a run. The module's ``column(problem, transcript, recorder) -> list`` computes a column of the
@@ -412,6 +415,6 @@ def audit_module(name: str) -> ModuleType:
 
 
 def checksum(draws: Sequence[Problem]) -> str:
-    """Return the checksum of one draw, or the SHA-256 of the joined checksums of several draws."""
+    """Return the checksum of a problem, or the SHA-256 of its several random draws' checksums."""
     sums = [draw.checksum for draw in draws]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()

@@ -1,11 +1,12 @@
 """Choose hyper-parameters from a declared grid, by one rule for every method.
 
-Every combination of the grid's values runs on the cell's first repeats. With the key ``first``,
-these runs begin at that repeat instead, and may use repeats that the cell does not report. The
-value of a run is the geometric mean of a metric that is computed at regular intervals. This mean
-rewards both fast progress and a good final metric. All repeats use the combination with the fewest
-diverged runs; the smallest median value decides a tie. The history keeps all combinations and their
-values.
+A cell (an algorithm on one problem) has several repeats, which differ in their random streams.
+Every combination of the grid's values runs on the first repeats. With the key ``first``, the runs
+use the repeats from this number on, and may use repeats that the cell does not report. The value of
+a run is the geometric mean of a metric that is computed at regular intervals. This mean is small if
+progress is fast and the final value is small. The combination with the fewest diverged runs is
+chosen; the smallest median value decides a tie. The history (record of the runs) keeps all
+combinations and their values.
 
 Tuning computes the metric from the data without noise. For a private method, tuning therefore leaks
 information that the privacy budget does not cover. A cell with a private method may still be tuned,
@@ -34,7 +35,7 @@ UNPAID_NOTE = "tuned on exact measures: not paid for"
 
 
 def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dict[str, Any]:
-    """Run the grid of a cell, and choose the best combination of its values.
+    """Run a cell's algorithm with each combination of a grid's values, and choose the best one.
 
     Parameters
     ----------
@@ -42,7 +43,8 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
         The cell's ``tune`` has the keys ``by`` (name of the metric), ``every`` (number of recorded
         iterates from one computation of the metric to the next) and ``over`` (lists of values by
         parameter name). The key ``repeats`` is the number of repeats to run. The key ``first`` says
-        at which repeat to begin, by default at 0.
+        at which repeat to begin, by default at 0. If ``first`` is 0, no more repeats are run than
+        the cell has.
     draws : sequence of Problem
     trial : callable
         ``trial(cell, draws, params, repeat, recording) -> (recorder, output)``, such as
@@ -88,7 +90,7 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
 
 
 def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
-    """Return `metric` with NaN at all recorded iterates but number `every`, 2·`every`, …."""
+    """Return `metric`, computed only at the recorded iterates `every`, 2·`every`, …, else NaN."""
     count = itertools.count()
 
     def function(iterate: Iterate, problem: Problem) -> float:

@@ -1,18 +1,18 @@
-"""Twins: second runs from a start changed by one rounding, to show how rounding is amplified.
+"""Twins, which are second runs from a changed starting matrix, to show how rounding is amplified.
 
 If a method amplifies rounding, its result and its number of rounds may depend on the CPU, the
-number of threads and concurrent runs. A cell with ``twin: rounding`` therefore runs every repeat a
-second time, from a changed starting matrix. If a `start` is given, the second run changes the
-`start`. Without a `start`, the second run changes every real array that the server draws. Each
-changed entry is the next floating-point number above or below the original. If the server
-broadcasts a real array before drawing one, the broadcast array is a computed start. The second run
-then changes the broadcast array and all arrays that the server draws later. Data, all other
-parameters and stopping rules of the two runs are the same.
+number of threads and concurrent runs. With the setting ``twin: rounding``, every run of an
+experiment is therefore made a second time, from a changed starting matrix. If the parameter `start`
+is given, the second run changes the `start`. Without a `start`, the second run changes every real
+array that the server draws. Each entry of a changed array is the next floating-point number above
+or below the original entry. If the server broadcasts a real array before drawing one, the broadcast
+array is a computed start. The second run then changes the broadcast array and all arrays that the
+server draws later. Data, all other parameters and stopping rules of the two runs are the same.
 
-By chance, a twin may end exactly as its run does. With ``twin: ten_roundings``, a repeat therefore
+By chance, a twin may end exactly as its run does. With ``twin: ten_roundings``, a run therefore
 gets nine more twins if its subspace and the first twin's ever differ by more than
-`TEARING_DISTANCE`. The history keeps the twin that differs most from the repeat in the number of
-recorded iterates.
+`TEARING_DISTANCE`. The history (record of the runs) keeps the twin that differs most from the run
+in the number of recorded iterates.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class TwinDistance:
     _waiting: dict[tuple[bool, int], np.ndarray] = field(default_factory=dict)
 
     def see(self, of_twin: bool, record: int, iterate: Iterate) -> None:
-        """Compare an iterate with the other run's; if the other run is behind, keep the iterate."""
+        """Compare an iterate with the other run's, or store it until the other run gets there."""
         shared = np.asarray(iterate.held)
         basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
         other = self._waiting.pop((not of_twin, record), None)
@@ -107,9 +107,10 @@ class TwinDistance:
 
 
 def perturbed(algorithm: Algorithm, pattern: int = 0) -> Algorithm:
-    """Return `algorithm` with a start that is changed by one rounding; see `nudge`.
+    """Return `algorithm` with a starting matrix that is changed by one rounding; see `nudge`.
 
-    The algorithm's ``run`` raises ConfigError if no start was given, drawn or broadcast.
+    The function ``run`` of the returned algorithm raises ConfigError if no starting matrix was
+    given, drawn or broadcast.
     """
 
     def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:

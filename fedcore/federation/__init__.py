@@ -1,1 +1,1 @@
-"""The protocol between a server and its clients, the ledger of messages, and the engines."""
+"""Server and clients: their protocol, the ledger that counts traffic, and the engines."""

@@ -32,7 +32,7 @@ BUFFER = 1 << 16  # numbers in a block of several clients' rows; such a block fi
 
 
 class Centred(Clients):
-    """Dense clients minus one mean; the first access to a matrix copies and centres all samples.
+    """Dense client matrices minus one mean; the first access to a matrix copies and centres all.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Centred(Clients):
         )  # fmt: skip
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yield the rows minus the mean, in order and in blocks; all blocks share one array."""
+        """Yield the rows minus the mean, in order, in blocks; a block overwrites the one before."""
         d, dtype = self.n_features, np.result_type(*self.dtypes)
         out, filled = np.empty((max(BUFFER // d, d), d), dtype), 0
         means = np.tile(self._mean, (len(out), 1))  # subtracted faster than one row is from all
@@ -76,10 +76,10 @@ def blocks(clients: Clients) -> Iterator[np.ndarray]:
 def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     """Return the sum of the rows followed by their number, as one array in double precision.
 
-    If one of n entries of a column is zero, the column's standard deviation is at least its mean
-    divided by √n. A sparse column in which some row stores no entry is therefore summed directly. A
-    sparse column in which every row stores an entry is summed like a dense column, by differences
-    from the first row.
+    If at least one of the n entries of a column is zero, the column's standard deviation is at
+    least its mean divided by √n. A sparse column in which some row stores no entry (a zero) is
+    therefore summed directly. A sparse column in which every row stores an entry is summed like a
+    dense column, by differences from the first row.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
 
 
 def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
-    """Return `sum_and_count` of the rows, followed by the number of features far from the origin.
+    """Return the result of `sum_and_count`, followed by the number of features far from the origin.
 
     A feature is far from the origin if its mean is above `FAR` times its standard deviation. To
     save time, only the squared deviations of the first `ROWS` rows are added up, which gives a

@@ -1,4 +1,4 @@
-"""Choose the engine that runs the client steps of all federations in this process."""
+"""Choose the engine, which runs functions at the clients, for all federations of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fedcore.federation.transport import Engine
 
 @contextmanager
 def everywhere(engine: Engine) -> Iterator[None]:
-    """Let every federation of this process use `engine` until the ``with`` block ends."""
+    """Let all federations that are created inside the ``with`` block use `engine` by default."""
     before = Federation.engine
     Federation.engine = engine
     try:

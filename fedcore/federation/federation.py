@@ -4,9 +4,9 @@ An algorithm reaches its clients only through a `Federation`. The federation bro
 and gathers, sums or averages replies. Each reply comes from a *client step*, a function
 ``step(data, state, message) -> reply``. The ``state`` stays with the client between rounds. The
 client's random generator is ``state.rng``. Values that depend on the client's data alone are in
-``state.kept``, where later runs on the same data find them. The ledger is charged for every
-message, and in a private run for every release of noisy values (`Federation.protect`). By default,
-all clients are in this process.
+``state.kept``, where later runs on the same data find them. The ledger counts the traffic of every
+message and, in a private run, the privacy loss of every release of noisy values
+(`Federation.protect`). By default, all clients are in this process.
 
 With ``labelled=True`` a step's ``data`` are a `fedcore.problems.clients.Labelled` pair of samples
 and labels.
@@ -68,15 +68,15 @@ class Federation:
     ids : sequence of int, optional
         Ids of the clients, which select their random streams; the default is 0, 1, 2, …
     transcript : Transcript, optional
-        Records every upload, and changes neither results nor ledger.
+        Object that records every upload, for privacy audits. It changes neither results nor ledger.
     check : bool, default=True
         Whether to check the clients by `check_matrices`.
     labelled : bool, default=False
-        Whether steps get the clients' labels with the samples.
+        Whether client steps get the labels together with the samples.
     noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
-        Reproducible source of the privacy noise, for simulations only. A run with reproducible
-        noise gives no privacy. By default every client draws fresh entropy from the operating
-        system (see `fedcore.privacy.noise`).
+        Reproducible source of the privacy noise, for simulations only. Reproducible noise gives no
+        privacy. By default every client draws fresh entropy from the operating system (see
+        `fedcore.privacy.noise`).
     engine : callable, optional
         Function that takes a `fedcore.federation.transport.Setup` and returns a `Transport`. The
         default is `Federation.engine`, which keeps all clients in this process.
@@ -99,10 +99,10 @@ class Federation:
     rng : numpy.random.Generator
         The server's random stream.
     once : callable
-        The call ``once(job)`` returns ``job()``. Over MPI, only rank 0 calls the job, and all ranks
-        get the job's value. A server must use ``once`` for decisions that depend on time, on
-        memory, or on random numbers other than `rng`. The job may call `observe` and
-        `client_state`, but must begin no other exchange.
+        The call ``once(job)`` returns ``job()``. Over MPI, only rank 0 calls the function `job`,
+        and all ranks get its value. An algorithm must use ``once`` for decisions of the server that
+        depend on time, on memory, or on random numbers other than `rng`. The job may call `observe`
+        and `client_state`, but must begin no other exchange.
     shape : Shape
         Numbers of clients, of all clients' samples, and of features.
     """
@@ -150,7 +150,7 @@ class Federation:
         self.shape = Shape(len(data), data.n_samples, data.n_features)
 
     def protect(self, *, delta: float, neighbours: str) -> None:
-        """Start privacy accounts: clients then have ``state.privacy``, and the ledger has an ε.
+        """Start privacy accounts: clients then have ``state.privacy``, and the ledger states an ε.
 
         Call this method before the first upload; see `fedcore.privacy.mechanisms`.
 
@@ -282,12 +282,12 @@ class Federation:
         self._transport.change(Centre(mean))
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
-        """Make sure that every row has norm at most `bound`, as all sensitivities assume.
+        """Make sure that every row has norm at most `bound`, as all privacy mechanisms assume.
 
         If `clip` is true, clients scale every row whose norm is above `bound` to norm `bound`. If
-        `clip` is false, a row whose norm is above `bound` is an error. Rows that have been reduced
-        to factors (`fedcore.problems.clients.Reduction`) cannot be clipped; for them, a norm above
-        `bound` is always an error. The bound must not come from the data.
+        `clip` is false, a row whose norm is above `bound` is an error. If the clients hold factors
+        in place of their rows (`fedcore.problems.clients.Reduction`), rows cannot be clipped, and a
+        row whose norm was above `bound` is always an error. The bound must not come from the data.
 
         Parameters
         ----------
@@ -310,7 +310,7 @@ class Federation:
             self._transport.change(BoundRows(bound, clip))
 
     def require_single_rows(self) -> None:
-        """Raise an error if rows were reduced to factors, for methods that read single rows.
+        """Raise an error if the clients hold factors in place of the rows that a method must read.
 
         Raises
         ------
@@ -324,7 +324,7 @@ class Federation:
             )
 
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
-        """Send a message to clients; their next steps get the message as third argument.
+        """Send a message to clients; the next client steps get this message as third argument.
 
         All clients share one read-only copy of the arrays, so the server may change its own arrays
         afterwards. Each client gets its own lists and mappings.
@@ -356,10 +356,10 @@ class Federation:
         """Return coordinates in which iterations from `start` cost little, or None if none exist.
 
         A matrix in these coordinates is a `fedcore.rowspace.Block`, which `broadcast` accepts.
-        After such a broadcast, `sum` of the step `fedcore.parts.gram_products.gram_product` also
-        returns a `Block`. The coordinates exist only if all clients are in this process, their
-        features far outnumber their samples, and no transcript is kept. Coordinates do not change
-        what the ledger counts.
+        After the broadcast of a `Block`, `sum` of the client step
+        `fedcore.parts.gram_products.gram_product` also returns a `Block`. The coordinates exist
+        only if all clients are in this process, their features far outnumber their samples, and no
+        transcript is kept. Coordinates do not change what the ledger counts.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class Federation:
         return isinstance(self._transport, InProcess) and not self._transport.plain
 
     def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
-        """Run a step at each client, and upload the replies in one round.
+        """Run the function `step` at each client, and upload the replies in one round.
 
         The server gets copies of the replies, and may write into them.
 
@@ -412,7 +412,7 @@ class Federation:
         return replies
 
     def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
-        """Run a step at each client in one round, and return the sum of the replies.
+        """Run the function `step` at each client, and return the sum of the replies, in one round.
 
         With secure aggregation the server sees only this sum. Integers and booleans are added in 64
         bits.
@@ -432,8 +432,8 @@ class Federation:
         Raises
         ------
         InputError
-            If no client takes part, or one that does not exist. If replies differ in shape, or if a
-            reply is not an array of real numbers.
+            If no client takes part, if `of` names a client that does not exist, if replies differ
+            in shape, or if a reply is not an array of real numbers.
         TypeError
             See `gather`.
         """
@@ -450,7 +450,7 @@ class Federation:
         return total
 
     def mean(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
-        """Run a step at each client, and return the unweighted mean of the replies.
+        """Run the function `step` at each client, and return the unweighted mean of the replies.
 
         Parameters
         ----------
@@ -466,7 +466,7 @@ class Federation:
         return self.sum(step, of=positions) / len(positions)
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
-        """Run a step at each client without communication, and drop the replies.
+        """Run the function `step` at each client without communication, and drop the replies.
 
         Parameters
         ----------
@@ -476,14 +476,14 @@ class Federation:
         self._transport.ask(Do(step, "none"), self._positions(of))
 
     def observe(self, step: Step, *message: Any) -> Sequence[Any]:
-        """Run a step at all clients for evaluation only, without charging the ledger.
+        """Run the function `step` at all clients for evaluation; the ledger does not count this.
 
         Parameters
         ----------
         step : callable
             See `gather`.
         *message : object
-            Message that the step gets in place of the last message to its client.
+            At most one message, which the step gets in place of the last message to its client.
 
         Returns
         -------
@@ -493,7 +493,7 @@ class Federation:
         return self._transport.ask(Do(step, "look", message=message), self._everyone)
 
     def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
-        """Return ``state.<name>`` of the clients, without charging the ledger.
+        """Return ``state.<name>`` of the clients; the ledger does not count this.
 
         Parameters
         ----------
@@ -510,7 +510,7 @@ class Federation:
         return self._transport.ask(Read(name), self._positions(of))
 
     def client_states(self) -> Sequence[State]:
-        """Return all clients' states for checkpoints only, without charging the ledger."""
+        """Return all clients' states, for checkpoints; the ledger does not count this."""
         return self._transport.states
 
     def _positions(self, of: Any) -> Any:
@@ -536,7 +536,7 @@ class Federation:
         replies: Sequence[Any] | None,
         total: Any = None,
     ) -> None:
-        """Pass an upload to the transcript; `total` is the sum of the replies, if there is one."""
+        """Pass an upload to the transcript; `total` is the sum of the replies, or None."""
         transcript, inbox = self._transcript, self._inbox
         if transcript is None or inbox is None:
             return

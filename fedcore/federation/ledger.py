@@ -40,7 +40,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of a federation, on which the formula for an algorithm's cost depends.
+    """Size of a federation, from which an algorithm computes its communication cost.
 
     Attributes
     ----------
@@ -79,7 +79,8 @@ class Ledger:
     def upload(self, replies: Sequence[Any]) -> None:
         """Charge one round in which each client sends one of `replies` to the server.
 
-        If `replies` is empty, no round is counted. If `replies` is an array, each row is one reply.
+        If `replies` is empty, no round is counted. If `replies` is an array, each row is the reply
+        of one client.
         """
         self.rounds += len(replies) > 0
         for reply in [replies] if isinstance(replies, np.ndarray) else replies:
@@ -120,10 +121,11 @@ class Ledger:
         return traffic if self.privacy is None else f"{traffic}\n{guarantee(self.privacy)}"
 
     def __add__(self, other: Ledger) -> Ledger:
-        """Return the ledger of two runs on the same data.
+        """Return one ledger for two runs on the same data together.
 
-        Communication is added, and privacy is composed client by client. A run without privacy that
-        uploaded something makes ε infinite. See docs/privacy.md.
+        Traffic counts are added, and the privacy losses of each client are composed. If only one
+        run is private and the other has uploaded something, ε becomes infinite. See
+        docs/privacy.md.
 
         Raises
         ------
@@ -154,7 +156,7 @@ class Ledger:
         return total
 
     def cost(self) -> Cost:
-        """Return the rounds and scalars, for comparison with a closed formula."""
+        """Return the rounds and scalars, to compare them with an algorithm's predicted cost."""
         return Cost(self.rounds, self.scalars_up, self.scalars_down)
 
 
@@ -195,7 +197,7 @@ def payload(message: Any) -> tuple[int, int]:
 
 
 def guarantee(privacy: Privacy) -> str:
-    """Return the privacy guarantee in words, for a record's owner who does not trust the server."""
+    """Return the privacy guarantee in words, for data owners who do not trust the server."""
     epsilon, change = privacy.epsilon(), NEIGHBOURS[privacy.neighbours]
     if math.isinf(epsilon):
         return f"epsilon is infinite at delta = {privacy.delta:g}: nothing is guaranteed"

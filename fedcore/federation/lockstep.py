@@ -1,22 +1,23 @@
-"""Execute several runs side by side, with one call for each client step that they share.
+"""Execute several runs side by side, with one call for each client step they have in common.
 
 A product of a large matrix and a matrix of few columns takes as long as reading the large matrix.
 Algebra on small matrices hardly takes longer than the function calls. One call for several runs
-therefore saves time. Runs on the same clients, such as repeats from several random starts, need the
-same client steps. At each common step, runs side by side wait for each other, and their messages
-are joined into one array (`fedcore.federation.engines.in_process`).
+therefore saves time. Runs on the same clients, such as runs from several random starting matrices,
+need the same client steps (functions that run at the clients). At each common step, runs side by
+side wait for each other, and their messages are joined into one array
+(`fedcore.federation.engines.in_process`).
 
 Only one run executes at a time, until it makes a request by `meet`. Each request has a key. When
-all runs wait, the scheduler serves all waiting requests that have the same key. Among several keys,
-the scheduler chooses the key that appeared first since the runs began. The order of the requests
-depends on the runs alone, not on time.
+all runs wait, the scheduler (`_Lockstep`) answers all waiting requests that have the same key.
+Among several keys, the scheduler chooses the key that appeared first since the runs began. The
+order of the requests depends on the runs alone, not on time.
 
 BLAS may round a product of 10 columns differently if these columns are part of a matrix of 50
 columns. The rounding depends on the width of this matrix, but not on the values in its other
 columns. Each run therefore has a number, its `slot`, and `WIDTH` consecutive slots form a block.
-The runs of a block wait for each other. Products have columns for all slots of a block, with zeros
-for slots without a run. Everything else is computed run by run. A run therefore gives the same bits
-alone and beside other runs.
+The runs of a block wait for each other. Products for several runs have columns for all slots of a
+block, with zeros for slots without a run. Everything else is computed run by run. A run therefore
+gives the same bits alone and beside other runs.
 
 Over MPI, or if every step runs client by client, runs do not wait for each other.
 """
@@ -85,7 +86,7 @@ def run_all(
 
 
 def slot() -> int | None:
-    """Return the slot of this run, or None outside `run_all` and for runs without slots."""
+    """Return the slot (a number) of this run; None outside `run_all` and for runs without slots."""
     run = _RUN.get()
     return None if run is None or run[0].slots is None else run[0].slots[run[1]]
 

@@ -13,7 +13,7 @@ from fedcore.rowspace import Block
 
 
 def narrow(message: Any) -> Any:
-    """Return `message` with its floating-point numbers as float32."""
+    """Return `message` with all its floating-point numbers converted to float32."""
     if isinstance(message, np.ndarray) and message.dtype.kind == "f":
         return message.astype(np.float32, copy=False)
     if isinstance(message, Block):

@@ -1,8 +1,9 @@
 """One client's side of the protocol, with the client's data, state and privacy account.
 
-A site runs the client's steps under every engine. In a private run, the site checks whether the
-values of each upload come from privacy mechanisms, and keeps the client's privacy account. The
-ledger has a copy of this account, or the account itself if ledger and site are in one process.
+A `Site` runs the client's steps, which are functions ``step(data, state, message) -> reply``, under
+every engine. In a private run, the `Site` checks whether the values of each upload come from
+privacy mechanisms, and keeps the client's privacy account. The ledger has a copy of this account,
+or the account itself if ledger and `Site` are in one process.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ class Site:
     Attributes
     ----------
     state : State
-        What the client keeps between rounds.
+        Values that the client keeps between rounds.
     message : object
         Last message to the client.
     account : Account or None
-        The privacy account of the client's records; None before `protect`.
+        The account of the client's privacy loss; None before `protect`.
     """
 
     def __init__(self, setup: Setup, position: int) -> None:
@@ -66,14 +67,14 @@ class Site:
 
     @property
     def data(self) -> Any:
-        """The samples that steps get, with labels if the run has labels."""
+        """The samples that client steps get, with labels if the run has labels."""
         if self._data is None:
             at = self._at
             self._data = self._clients.labelled(at) if self._labelled else self._clients[at]
         return self._data
 
     def change(self, change: Change) -> None:
-        """Change the samples."""
+        """Apply a change, such as the subtraction of a mean, to the samples."""
         new = changed(change, self._clients[self._at], self.position)
         if new is not None:
             labels = self._clients.labels
@@ -81,14 +82,14 @@ class Site:
             self.go_on_with(Clients([new], labels=own), 0)
 
     def answer(self, order: Do | Read) -> Any:
-        """Run a step or read a value; return the result, or None if it stays with the client."""
+        """Run a step or read a state's value; return the result, or None for purpose "none"."""
         if isinstance(order, Read):
             return getattr(self.state, order.name)
         reply = self.do(order)
         return None if order.purpose == "none" else reply
 
     def do(self, order: Do) -> Any:
-        """Run a step and return its reply."""
+        """Run a client step and return its reply."""
         if self.account is None:
             message = order.message[0] if order.message else self.message
             reply = order.step(self.data, self.state, opened(message))
@@ -105,12 +106,12 @@ class Site:
         return reply
 
     def protect(self) -> None:
-        """Begin the privacy account, and set ``state.privacy`` for the steps."""
+        """Begin the privacy account, and give client steps the mechanisms ``state.privacy``."""
         self.account = Account()
         self.state.privacy = Mechanisms(stream(self.noise, self.state._id), self.account)
 
     def charged(self) -> int:
-        """Return the number of charged privacy events, and forget all released values.
+        """Return the number of charged privacy events (noisy releases); forget released values.
 
         A private run calls this method before each step, because every value of an upload must come
         from a mechanism in the same step.
@@ -120,7 +121,7 @@ class Site:
         return self.account.events.total()
 
     def judge(self, step: Step, reply: Any, before: int) -> None:
-        """Record the step as unprotected if it uploads values that no mechanism returned."""
+        """Record a step as unprotected if it uploads values that no privacy mechanism returned."""
         assert self.account is not None
         grown = self.account.events.total() > before
         if grown and self.state.privacy.covers(reply):
@@ -129,7 +130,7 @@ class Site:
             self.expose(step)
 
     def expose(self, step: Step) -> None:
-        """Record that a step uploads values that no mechanism returned."""
+        """Record that a step uploads values that no privacy mechanism returned."""
         assert self.account is not None
         self.account.unprotected.add(name_of(step))
 
@@ -153,5 +154,5 @@ def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | N
 
 
 def samples_of(data: Any) -> np.ndarray:
-    """Return the samples, without labels, from the data that a step gets."""
+    """Return the samples, without labels, from the data that a client step gets."""
     return data.X if isinstance(data, Labelled) else data

@@ -1,4 +1,4 @@
-"""State that clients keep between rounds, for one client or stacked over many clients."""
+"""Values that clients keep between rounds, of one client or stacked over many clients."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class StackedState:
     """States of several clients, or of one client in several runs, stacked into arrays.
 
     Each attribute is an array with one row per state. A number that is assigned to an attribute is
-    stored for all states. Stacked steps of all clients reuse the arrays until a step runs client
-    by client or for some clients only. Each state contains views of its rows, so steps for a single
-    client see what stacked steps have written.
+    stored for all states. A client step that runs once for all clients (a stacked step) reuses the
+    arrays of the stacked step before it. Any step that runs client by client, or for only some
+    clients, ends this reuse. Each state contains views of its rows, so steps for a single client
+    see what stacked steps have written.
 
     Attributes
     ----------

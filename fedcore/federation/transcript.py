@@ -27,13 +27,14 @@ class Transcript:
         Whether the server computes `Federation.sum` and `Federation.mean` by secure aggregation.
         Without secure aggregation the server sees every reply, and the transcript keeps them all.
         With secure aggregation the server sees only the total. The transcript then keeps the total
-        as one exchange, whose ``client`` is None. Its ``received`` is the participants' message, or
-        None if their messages differ. Replies to `Federation.gather` are always kept one by one.
+        as one exchange, whose ``client`` is None. The field ``received`` of this exchange is the
+        message that all participants got, or None if their messages differ. Replies to
+        `Federation.gather` are always kept one by one.
 
     Attributes
     ----------
     exchanges : list of Exchange
-        The exchanges that were kept, in the order of the uploads.
+        The recorded exchanges, in the order of the uploads.
 
     Notes
     -----

@@ -1,10 +1,10 @@
-"""Transports, which carry messages and steps to the clients, and replies to the server.
+"""Transports, which carry messages and client steps to the clients, and replies to the server.
 
 Algorithms call the methods of a `Federation`. The federation calls a `Transport`, which calls the
-clients' sides (`fedcore.federation.site`). A transport knows neither ledger nor algorithm. Every
-engine is a transport. The engine `fedcore.federation.engines.in_process` calls the sites of all
-clients. The engine `fedcore.federation.engines.mpi` calls the sites of one rank; the algorithm runs
-at every rank.
+clients' sites (`fedcore.federation.site`), one object for each client. A transport knows neither
+ledger nor algorithm. An engine is a function or class that makes a transport. The engine
+`fedcore.federation.engines.in_process` calls the sites of all clients. The engine
+`fedcore.federation.engines.mpi` calls the sites of one rank; the algorithm runs at every rank.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ Result = TypeVar("Result")
 
 
 class BoundRows(NamedTuple):
-    """Scale rows with a norm above `bound` to this norm if `clip` is true; else refuse them."""
+    """Order to scale rows with a norm above `bound` to this norm if `clip`, else to refuse them."""
 
     bound: float
     clip: bool
 
 
 class Centre(NamedTuple):
-    """Subtract `mean` from every sample."""
+    """Order to subtract `mean` from every sample."""
 
     mean: np.ndarray
 
 
 class Scale(NamedTuple):
-    """Divide every feature by its scale."""
+    """Order to divide every feature by its scale."""
 
     scales: np.ndarray
 
 
 class Do(NamedTuple):
-    """Run a client step.
+    """Order to run a client step, a function ``step(data, state, message) -> reply``.
 
     Attributes
     ----------
     step : Step
     purpose : {"none", "upload", "look"}
-        Whether the reply stays with the client, is uploaded, or is read for evaluation outside the
-        protocol.
+        What happens to the reply: it stays with the client, is uploaded, or is read for evaluation
+        outside the protocol.
     narrow : bool
-        Whether the reply is sent in single precision.
+        Whether the reply is converted to single precision.
     message : tuple
         A tuple ``(message,)`` contains the message that this step gets. If the tuple is empty, the
         step gets the last message to the client.
@@ -65,7 +65,7 @@ class Do(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Read ``state.<name>`` for evaluation, outside the protocol."""
+    """Order to read ``state.<name>`` of a client, for evaluation outside the protocol."""
 
     name: str
 
@@ -113,7 +113,7 @@ class Transport(Protocol):
         ...
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
-        """Call `job` once for the whole run, and return its value in every process of the run.
+        """Call the function `job` once for the whole run, and return its value in every process.
 
         The job may read from clients by `ask`. If `last` is true, only rank 0 returns the value;
         other processes wait until rank 0 ends.
@@ -132,11 +132,11 @@ class Transport(Protocol):
         ...
 
     def change(self, change: Change) -> None:
-        """Change the samples of all clients."""
+        """Apply `change` to the samples of all clients."""
         ...
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
-        """Run a step or read a value at the clients at positions `of`, and return the results.
+        """Run a step or read a state's value at the clients at positions `of`; return the results.
 
         There is one result per entry of `of`, which may contain a position twice. Results of a step
         of purpose "none" may be None.
@@ -150,7 +150,7 @@ class Transport(Protocol):
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything that an engine needs to set up the clients' sides of a run.
+    """What an engine needs to make a transport for a run: clients, random seeds and options.
 
     Attributes
     ----------
@@ -159,9 +159,9 @@ class Setup:
     root : numpy.random.SeedSequence
         Root of the clients' public random streams.
     ids : sequence of int
-        Ids of the clients, which select their random streams.
+        Ids of the clients; an id selects the client's random stream.
     labelled : bool
-        Whether steps get labels.
+        Whether client steps get labels with the samples.
     noise : SeedSequence, Weakened or None
         Source of the privacy noise in a simulation. If the source is None, every client uses its
         own entropy.

@@ -1,4 +1,4 @@
-"""Checksums that reveal damage when a table, plan or figure is read.
+"""Checksums that reveal damage when a table, a figure or the workflow's plan is read.
 
 The hidden file ``.<name>.sha256`` contains the checksum of ``<name>``, in the format of
 ``sha256sum``. A file without a checksum, such as a table of another program, is accepted.

@@ -6,9 +6,9 @@ ignores bytes after its own content.
 
 In a file of clients' samples larger than 128 MiB, each HDF5 data set has the sha256 of its array as
 attribute ``sha256``. `value` and `fedcore.files.mapping` check an array's sha256 when they read the
-array. One array can therefore be read and checked without the other arrays. The seal of such a
-large file covers only the bytes outside the arrays, including the attributes. The positions
-where arrays begin and end are stored in the file, directly before the seal.
+array. A program can therefore read and check one array without the other arrays. The seal of such a
+large file covers only the bytes outside the arrays, including the attributes. The positions where
+arrays begin and end are stored in the file, directly before the seal.
 
 HDF5's own checksums (Fletcher32, and the checksums of its newest format) are not enough. HDF5 2.0
 does not notice if two bytes of an array change from 00 00 to ff ff, or if the first letter of a
@@ -64,7 +64,7 @@ class Foreign(BrokenSeal):
 
 @contextlib.contextmanager
 def create(path: str | os.PathLike[str], *, apart: bool = False) -> Iterator[h5py.File]:
-    """Open a new file for writing, and seal, flush and rename it when the block ends.
+    """Open a new file for writing; when the ``with`` block ends, seal, flush and rename the file.
 
     If `apart` is true and the file is larger than 128 MiB, each array gets its own checksum.
     """
@@ -123,7 +123,7 @@ def require_sum(name: str, found: Any, known: str | None) -> None:
 
 
 class _Written(io.RawIOBase):
-    """New file that stores its first write error, and hides this error from HDF5.
+    """New file that stores its first write error and hides the error from the HDF5 library.
 
     If HDF5 saw the error, it would try to write again when Python frees the file's last object, and
     would crash the process.
@@ -143,7 +143,7 @@ class _Written(io.RawIOBase):
         return self._raw.seek(offset, whence)
 
     def write(self, content: Any, /) -> int:
-        """Write all bytes."""
+        """Write all bytes, or skip them after an error; return their number in either case."""
         rest = memoryview(content).cast("B")
         size = len(rest)
         try:
@@ -292,12 +292,12 @@ def load(
 
 
 def holds(file: h5py.File, kind: str) -> bool:
-    """Return whether the content of a sealed file is of the given kind."""
+    """Return whether a sealed file is of the given kind, a key of `MARKS`."""
     return not MARKS[kind].isdisjoint({*file, *file.attrs})
 
 
 def _refuse_foreign(file: h5py.File, size: int) -> None:
-    """Raise `Foreign` for links, external data, and data that would be too large in memory.
+    """Raise `Foreign` for links, external data, and data that need too much memory when read.
 
     HDF5 follows links and external storage to other files, which the seal does not cover.
     """
@@ -338,7 +338,7 @@ def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
 
 
 def _seal(raw: Any, bounds: Sequence[int], end: int) -> bytes:
-    """Return the seal of the first `end` bytes without the arrays, which lie between `bounds`."""
+    """Return the seal of the first `end` bytes, without the arrays that lie between `bounds`."""
     label = LABEL_OF_PARTS + b"%d arrays: " % (len(bounds) // 2) if bounds else LABEL
     return label + _sum(raw, [0, *bounds, end]).encode()
 

@@ -1,6 +1,6 @@
-"""Schema of history files, with the dimensions, unit and long name of every data set.
+"""Schema of history files (records of runs): dimensions, unit and long name of each data set.
 
-The page ``docs/history.md`` describes history files for their readers.
+The page ``docs/history.md`` explains these files to their readers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MATRIX = ("feature", "component")
 
 
 class Described(NamedTuple):
-    """Description of a data set in a history file.
+    """Description of an HDF5 data set in a history file.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Sequence whose matrices are made or read one at a time, when they are accessed."""
+"""Sequence of matrices, each of which is made or read only when it is accessed."""
 
 from __future__ import annotations
 

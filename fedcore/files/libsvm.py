@@ -25,9 +25,9 @@ def table(
 ) -> tuple[np.ndarray, np.ndarray, scipy.sparse.csr_array, int]:
     """Return labels, query ids as text, the matrix, and the number of lines without a sample.
 
-    Feature indices begin with `first`. The largest index belongs to the last column of the matrix.
-    An index that needs more than `n_features` columns is an error. Labels are int64 if all are
-    whole numbers.
+    Feature indices begin with `first`. The matrix ends with the column of the largest index in the
+    file. An index that needs more than `n_features` columns is an error. Labels are int64 if all
+    are whole numbers.
     """
     try:
         text = path.read_bytes().rstrip(END)

@@ -1,9 +1,9 @@
 """Read an HDF5 file's arrays through a memory map; verify each array's checksum at its first use.
 
 The memory map is read-only and backed by the file. The map does not count towards a limit on the
-process's memory (``ulimit -d``). Whenever an array is read for the first time, the process gives
-back the memory of all others; the system reads them again if they are used again. A pass over all
-arrays therefore takes the memory of one.
+process's memory (``ulimit -d``). Whenever an array is read for the first time, the process frees
+the memory of all other arrays; the system reads their bytes again at their next use. A pass over
+all arrays therefore needs only the memory of one array.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Mapped(LazyMatrices):
     datasets : sequence of h5py.Dataset
         HDF5 data sets that are stored without chunks.
     told : callable
-        Function that returns a context manager for the check. The context manager turns a wrong
-        checksum into an error message for users.
+        Function that returns a context manager, in which an array's checksum is verified. The
+        context manager turns a wrong checksum into an error message for users.
 
     Notes
     -----

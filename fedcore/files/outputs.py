@@ -1,7 +1,7 @@
 """Refuse to overwrite an input, or a file that fedcore did not write.
 
 The package recognises its own files of recorded runs and of clients' samples by checksum and
-content. It recognises its own figures and tables by the checksum file beside them.
+content. It recognises its own figures and tables by the checksum file in the same folder.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def _is_address(text: Any) -> bool:
 def check(
     config: Mapping[str, Any], schema: str, what: str, names: Mapping[str, Sequence[str]] = {}
 ) -> dict[str, Any]:
-    """Check a configuration, and return it with the schema's defaults filled in.
+    """Check a configuration against a schema, and return it with the schema's default values.
 
     Parameters
     ----------

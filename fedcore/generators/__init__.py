@@ -1,15 +1,16 @@
-"""Generate the synthetic client matrices of the reproduced papers; each module is one model.
+"""Generate the synthetic client matrices of the reproduced papers; each module has one model.
 
 The function ``generate(rng, **params)`` of a module returns a list or an iterator of (n_i, d)
-arrays. With an iterator, only one client's matrix is in memory while the problem's file is written.
-A model that knows the singular values and vectors of the stacked matrices returns a list and, as a
-`Reference`, these values and vectors. A model that replaces a client's rows by a smaller factor
-returns `Clients` with a `Reduction`. A model with labels returns labelled `Clients` and the
-`Truth`, which is the model that generated the labels.
+arrays. With an iterator, only one client's matrix is in memory while the matrices are written to a
+file. A model that knows the singular values and right singular vectors of the stacked matrices
+returns a list, and these values and vectors as a `Reference`. A model that replaces a client's rows
+by a smaller matrix with the same Gram matrix returns `Clients` with a `Reduction`, which describes
+the rows. A model with labels returns labelled `Clients` and the `Truth`, which is the model that
+generated the labels.
 
 Configuration files name a model by its module. Other packages add modules under the entry-point
-group ``fedcore.generators``. ``generate`` checks its parameters before its first random draw. The
-function `check` can therefore check parameters without random draws.
+group ``fedcore.generators``. Each ``generate`` checks its parameters before its first random draw.
+The function `check` of this package can therefore check parameters without random draws.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ names = REGISTRY.names
 def generate(
     name: str, rng: np.random.Generator, params: Mapping[str, Any]
 ) -> Matrices | Iterator[np.ndarray] | Clients | tuple[Matrices, Reference] | tuple[Clients, Truth]:
-    """Draw client matrices from the model `name`.
+    """Call ``generate`` of the model `name`, and return the client matrices.
 
     Raises
     ------
@@ -72,7 +73,7 @@ class _Draws(Exception):
 
 
 class _Undrawn:
-    """A random generator that raises `_Draws` on every use."""
+    """Stand-in for a random generator; every use raises `_Draws`."""
 
     def __getattr__(self, name: str) -> Any:
         raise _Draws

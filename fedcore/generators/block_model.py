@@ -1,11 +1,12 @@
-"""Stochastic block model with one adjacency matrix per client; all have the same communities.
+"""Stochastic block model: one adjacency matrix per client, with the same communities for all.
 
 The model is Model II of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed
 eigenspace estimation*. Each of 20 clients has a network with 1000 nodes in two communities and no
 loops. With ``W = [[.25, .1], [.1, .25]]``, nodes of communities a and b are joined with probability
-``0.8 W_ab`` in the first half of the networks, and ``0.6 W_ab`` in the second. Every row is scaled
-to unit norm. The paper does not give the sizes of the communities; here, all communities are
-equally large. A node without a neighbour keeps its row of zeros.
+``0.8 W_ab`` at the first half of the clients, and ``0.6 W_ab`` at the second half. Every row of the
+adjacency matrices is scaled to unit norm. The paper does not give the sizes of the communities; in
+fedcore, all communities are equally large, up to rounding. The row of a node without a neighbour
+stays zero.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def generate(
     between: NonNegative = 0.1,
     scales: Sequence[float] = (0.8, 0.6),
 ) -> list[np.ndarray]:
-    """Draw row-normalised adjacency matrices.
+    """Draw every client's adjacency matrix, and scale its rows to unit norm.
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ def generate(
     within, between : float
         Diagonal (`within`) and other (`between`) entries of the matrix W of edge probabilities.
     scales : sequence of float
-        Factors of W. The clients are divided as evenly as possible into consecutive groups, one
-        group for each factor of W.
+        Numbers by which W is multiplied. The clients are divided as evenly as possible into
+        consecutive groups, one group for each number.
 
     Returns
     -------

@@ -1,9 +1,10 @@
-"""Pairs of data sets for privacy audits; the two data sets of a pair differ in one row.
+"""Pairs of data sets for privacy audits; the data sets of a pair differ only in the last row.
 
-One client holds rows on a sphere or on the coordinate axes. The last row is the canary e₁, the row
-that an audit tries to detect. In the neighbouring data set, the last row is e₂, has a zero in place
-of the 1, or is missing. Replacing one unit row by another cannot change the Gram matrix more than
-replacing e₁ by e₂. All other rows are the same in both data sets.
+A single client holds all rows, which lie on a sphere or on the coordinate axes. In one data set of
+a pair, the last row is the canary e₁, the row that an audit tries to detect. In the other data set,
+the last row is e₂, has a zero in place of the 1, or is missing. Replacing one unit row by another
+cannot change the Gram matrix more than replacing e₁ by e₂. All other rows are the same in both data
+sets.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def generate(
     removed: bool = False,
     zeroed: bool = False,
 ) -> list[np.ndarray]:
-    """Draw all rows but the last, and append the canary as the last row.
+    """Return the single client's rows; by default, the last row is the canary.
 
     Parameters
     ----------
@@ -75,12 +76,13 @@ def generate(
         near 1.
     held : float
         Second entry of the last row; `zeroed` does not change this entry. Use a positive `held` to
-        audit methods under the relation that neighbours differ in one entry. The larger `held` is,
-        the more a zeroed first entry rotates a singular vector, if the gap between the singular
-        values is fixed.
+        audit methods whose privacy guarantee is for data sets that differ in one entry. The larger
+        `held` is, the more a zeroed first entry rotates a singular vector, if the gap between the
+        singular values is fixed.
     replaced, removed, zeroed : bool
-        Which neighbour to draw; at most one is true. With `replaced`, e₂ replaces the canary; with
-        `removed`, the canary is missing; with `zeroed`, its first entry is 0.
+        If one of these is true, the result is the neighbouring data set; at most one is true. With
+        `replaced`, e₂ replaces the canary; with `removed`, the canary is missing; with `zeroed`,
+        its first entry is 0.
 
     Returns
     -------
@@ -123,7 +125,7 @@ def pair(data: np.ndarray, neighbours: str) -> NeighbourPair:
     data : ndarray of shape (n, d)
         A result of `generate`, with or without the canary.
     neighbours : str
-        How neighbouring data sets differ, as a key of `NEIGHBOUR`.
+        Name of the way in which neighbouring data sets differ, a key of `NEIGHBOUR`.
 
     Raises
     ------

@@ -1,18 +1,18 @@
 """Matrix with exact singular values; only some rows contribute to the top singular vector.
 
-The model shows the effect of the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power
-iteration method for differentially private PCA*). The rows are A = U Σ Vᵀ. The first column of U is
-±1/√m in the first m = h n of the n rows (h is the parameter `carriers`), and zero in the others.
-The other columns of U are orthonormalised random signs, which makes their largest entry nearly
-minimal. Hence
+The rows are A = U Σ Vᵀ. The model shows the effect of the factor ‖U‖_∞ (largest absolute entry of
+U) in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for differentially private
+PCA*). The first column of U is ±1/√m in the first m = h n of the n rows (h is the parameter
+`carriers`), and zero in the others. The other columns of U are orthonormalised random signs, which
+makes their largest entry nearly minimal. Hence
 
     ‖U‖_∞² = 1 / (h n).
 
-For h = 1, the two sides differ by a few per cent. All singular values except σ₁ are ``σ₁ √(1 −
-κ)``, where κ is the relative gap. The top right singular vector is (1, …, 1)/√d, whose largest
-entry 1/√d is the smallest that a unit vector can have. If m < d, ‖U‖_∞ = 1/√m is therefore larger
-than 1/√d. Each of the first m rows has a norm of at least σ₁/√m. Such long rows do not matter if
-neighbouring data sets differ in one entry.
+For h = 1, the two sides of this equation differ by a few per cent. All singular values except σ₁
+are ``σ₁ √(1 − κ)``, where κ is the relative gap. The top right singular vector is (1, …, 1)/√d,
+whose largest entry 1/√d is the smallest that a unit vector can have. If m < d, ‖U‖_∞ = 1/√m is
+therefore larger than 1/√d. Each of the first m rows has a norm of at least σ₁/√m. Such long rows do
+not matter if neighbouring data sets differ in one entry.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def generate(
     carriers: Positive = 1.0,
     top: Positive = 100.0,
 ) -> list[np.ndarray]:
-    """Draw the rows of a single client.
+    """Draw the matrix A, whose rows belong to a single client.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def generate(
     gap : float
         Relative gap κ = (σ₁² − σ₂²)/σ₁².
     carriers : float
-        Share h of the rows that have a component along the top direction.
+        Share h of the rows with a component along the top right singular vector.
     top : float
         Largest singular value σ₁.
 

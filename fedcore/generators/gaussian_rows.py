@@ -10,17 +10,18 @@ others are zero. The top eigenvalue is
 For a given κ, the choice of m determines the top eigenvalue. Therefore κ, the top eigenvalue and d
 can be varied one at a time. The constant factor of the theorem's L is 1 here.
 
-The relative gap of a random sample is not close to κ if κ is below √(d/n). With ``exact``, the
-matrix of normal entries from which the rows are computed gets orthonormal columns, and the gap of
-the rows is κ up to rounding. Exact rows are not divided by L, but scaled so that the longest row
-has norm 1. With ``kind = sign``, entries ±1 replace the normal entries, which makes the coherence
-(largest entry of the top left singular vector) nearly minimal.
+The relative gap of a random sample is not close to κ if κ is below √(d/n). The rows are computed
+from a matrix of normal entries. With ``exact``, the columns of this matrix are orthonormalised, and
+the gap of the rows is κ up to rounding. Exact rows are not divided by L, but scaled so that the
+longest row has norm 1. With ``kind = sign``, the entries of the matrix are ±1 instead of normal,
+which makes the coherence (largest entry of the top left singular vector) nearly minimal.
 
 With ``moments``, the client's matrix is ``AᵀA/√d``, where A contains the exact rows. The algorithm
-`dn26` gets these second moments (footnote 2 of Nguyen et al.). With ``moments``, neighbouring data
-sets differ in one entry by at most 1. If an entry of ``AᵀA/√d`` changes by 1, the product with a
-unit vector v changes by at most the largest entry of v. One row of A has no larger effect: a row of
-norm at most 1 changes ``AᵀA v`` by at most 1, and the largest entry of v is at least 1/√d.
+`dn26` gets these second moments (footnote 2 of Nguyen et al.). In this case, neighbouring data sets
+are matrices ``AᵀA/√d`` that differ in one entry by at most 1. If an entry of ``AᵀA/√d`` changes by
+1, the product with a unit vector v changes by at most the largest entry of v. One row of A has no
+larger effect: a row of norm at most 1 changes ``AᵀA v/√d`` by at most 1/√d, and the largest entry
+of v is at least 1/√d.
 
 With ``canary``, the last row is the canary e₁, the row that an audit tries to detect. With
 ``removed``, the canary is missing. The canary is not divided by L. Its norm 1 is the largest that
@@ -56,7 +57,7 @@ def generate(
     canary: bool = False,
     removed: bool = False,
 ) -> list[np.ndarray]:
-    """Draw the rows of a single client.
+    """Draw the matrix of a single client: its rows, or with `moments` their second moments.
 
     Parameters
     ----------
@@ -69,15 +70,15 @@ def generate(
     minor : int, optional
         Number m of eigenvalues ``(1 − κ) σ̄₁²`` (default: d − 1).
     kind : str
-        Distribution of the coordinates before they are scaled.
+        Distribution of the random entries from which the rows are computed.
     exact : bool
         If true, the rows have the prescribed spectrum exactly. If false, only their distribution
         has this spectrum.
     moments : bool
-        Whether the second moments replace the rows (only with `exact`).
+        Whether to return the second moments ``AᵀA/√d`` instead of the rows A (only with `exact`).
     canary, removed : bool
-        Whether the last row is the canary, and whether the canary is left out. `canary` excludes
-        `exact`, and `removed` requires `canary`.
+        With `canary`, the last row is the canary. With `removed`, the data set is the neighbouring
+        one without the canary. `canary` excludes `exact`, and `removed` requires `canary`.
 
     Returns
     -------

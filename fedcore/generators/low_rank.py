@@ -1,8 +1,8 @@
 """Low-rank matrix plus white noise.
 
 In Section 5 of Philippenko, Scaman & Massoulié (AAAI 2025), 25 clients have 200 samples each, and d
-= 200 features. The matrix has rank 5 and five singular values 1, and the noise has standard
-deviation 0 or 1e−6.
+= 200 features. The low-rank matrix has rank 5, and its five non-zero singular values are 1. The
+noise has standard deviation 0 or 1e−6.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def generate(
     singular_values: Sequence[float] | None = None,
     noise: NonNegative = 0.0,
 ) -> list[np.ndarray]:
-    """Draw a low-rank matrix plus white noise, ``S = U Σ Vᵀ + E``.
+    """Draw a low-rank matrix plus white noise, ``S = U Σ Vᵀ + E``; divide its rows among clients.
 
     Parameters
     ----------

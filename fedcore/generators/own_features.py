@@ -1,8 +1,9 @@
-"""Clients without common features: each client has normal entries only in its own columns.
+"""Clients without common features: each client has non-zero entries only in its own columns.
 
-If client i sends products with its Gram matrix, its messages are zero outside its own features. The
-sum of all messages therefore shows the contribution of each client. With the algorithm `fedpower`,
-the sum shows the server's weight for each client.
+The entries are normal random numbers. If client i sends products with its Gram matrix, its messages
+are zero outside its own features. In the sum of all messages, the features of a client therefore
+show only the contribution of this client. With the algorithm `fedpower`, the sum shows the server's
+weight for each client.
 """
 
 from __future__ import annotations

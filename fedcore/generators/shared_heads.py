@@ -5,9 +5,10 @@ A.1:
 
     y = ⟨w*_i, B*ᵀ x⟩ + e,   x ~ N(0, I_d),   e ~ N(0, σ²).
 
-B* is the orthonormal factor Q of a Gaussian d × k matrix. The rows of the n × k matrix W* are the
-heads w*_i of the n clients. The paper and its notebook define W* in four ways. A fifth way,
-``conditioned``, is for tests of the theory's statement on the condition number of W*.
+The columns of B* are orthonormal; B* is the factor Q in the QR factorisation of a Gaussian d × k
+matrix. The rows of the n × k matrix W* are the heads w*_i of the n clients. The paper and its
+notebook define W* in four ways. A fifth way, ``conditioned``, serves to test what the paper's
+theory states about the condition number of W*.
 
 ``scaled``
     W* is √k times the factor Q of a Gaussian matrix (Appendix A.1). The root mean square norm of a
@@ -110,8 +111,8 @@ def generate(
     test_noise : float
         Standard deviation of the noise that the metric `noisy_test_error` adds to test labels.
     new_clients, new_samples : int
-        Number of clients that do not train, and number of samples of each. New clients have heads
-        from N(0, I_k) and labels with noise σ.
+        Number of clients that join after training, and number of samples of each. New clients have
+        heads from N(0, I_k) and labels with noise σ.
 
     Returns
     -------

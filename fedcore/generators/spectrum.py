@@ -1,15 +1,15 @@
 """Random matrix with prescribed singular values, divided among clients.
 
 Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*,
-define the matrix ``A = U Σ Vᵀ`` of n features and m samples in equations (23) and (24). U (n × n)
-and V (m × n) result from orthonormalising matrices with uniform entries in [−1, 1]. The clients
-hold rows of ``Aᵀ = V Σ Uᵀ``.
+define the matrix ``A = U Σ Vᵀ`` of n features and m samples in equations (23) and (24). To get U (n
+× n) and V (m × n), matrices with uniform entries in [−1, 1] are orthonormalised. The clients hold
+rows of ``Aᵀ = V Σ Uᵀ``.
 
 The uniform matrix Y, from which V is computed, is stored in the arrays that later become the
 clients' matrices. Cholesky QR gives ``V = Y R⁻¹``, and the blocks of Y are multiplied in place by
 ``R⁻¹ Σ Uᵀ``. V itself is stored only if Y is nearly square, and thus ill-conditioned. Otherwise,
-memory is needed only for the clients' matrices and some n × n matrices. The exact answer (Σ and U)
-is known. The random draws do not depend on the division into clients.
+memory is needed only for the clients' matrices and some n × n matrices. The exact answer of the PCA
+problem (Σ and U) is known. The random draws do not depend on the division into clients.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def generate(
     xi: Annotated[float, real(least=1)] = 1.01,
     condition: Annotated[float, real(least=1)] = 100.0,
 ) -> tuple[list[np.ndarray], Reference]:
-    """Draw a matrix with geometric or arithmetic singular values.
+    """Draw the clients' parts of a matrix with geometric or arithmetic singular values.
 
     Parameters
     ----------

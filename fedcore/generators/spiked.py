@@ -7,8 +7,8 @@ scaled to unit norm.
 
 A client's rows M are drawn in chunks, and only the triangular factor R (d × d) of the QR
 decomposition of M is kept. Therefore ``RᵀR = MᵀM``. The factor R suffices for methods that use only
-products with MᵀM. The factors of all clients take 1.6 MB; the rows would take 1.6 GB. A `Reduction`
-keeps the number of rows and their largest norm.
+products with MᵀM. The factors of all clients take 1.6 MB; the rows would take 1.6 GB. With the
+factors, a `Reduction` states the number of rows and their largest norm.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def generate(
     noise: NonNegative = 0.6,
     reduce: bool = True,
 ) -> Clients | Iterator[np.ndarray]:
-    """Draw the clients' rows or factors.
+    """Draw every client's rows, and return the rows or (with `reduce`) their triangular factors.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def generate(
     noise : float
         Standard deviation σ of the noise.
     reduce : bool
-        Whether triangular factors replace the rows.
+        Whether to return each client's triangular factor R instead of its rows.
 
     Returns
     -------

@@ -8,14 +8,15 @@ has mean zero and variance s. Therefore
     E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)).
 
 All rows have norm R. The top eigenvector of E aaᵀ is v, and all other eigenvalues are equal. The
-relative gap (σ̄₁² − σ̄₂²)/σ̄₁² of the eigenvalues is κ. If n and d grow and κ is fixed, σ₁² ≈ n R²
-s grows like n/d, as in the paper's comparison of rates. The distribution of c determines only the
-coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s), where U holds the left singular vectors.
+relative gap (σ̄₁² − σ̄₂²)/σ̄₁² of the eigenvalues is κ. If the number n of rows and d grow and κ is
+fixed, the squared top singular value of the rows, σ₁² ≈ n R² s, grows like n/d, as in the paper's
+comparison of rates. The distribution of c determines only the coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ|
+/ √(n s), where U has the left singular vectors of the rows.
 
 With ``sign``, c is ±√(s/h) with probability h, and 0 otherwise. The coherence is smallest for h =
 1. For h = s, some rows are ±R v, and the coherence is the largest that the norm allows. With
-``gaussian``, c is normal and clipped to [−1, 1]. For normalised Gaussian rows, c has about this
-distribution.
+``gaussian``, c is normal and clipped to [−1, 1]. Gaussian rows that are scaled to norm R have a c
+of about this distribution.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def generate(
     n_clients: Count = 1,
     dtype: Annotated[str, one_of(("float64", "float32"))] = "float64",
 ) -> list[np.ndarray]:
-    """Draw rows from the model.
+    """Draw rows from the model, and divide them among the clients.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Matrix of independent random entries, divided among clients.
 
-The model replaces the "random matrix" in Figure 1 of Wang, Liu & Zhang (*Seeking consensus on
-subspaces in federated principal component analysis*). The paper states the numbers of features and
-samples, but not the distribution of the entries.
+Figure 1 of Wang, Liu & Zhang (*Seeking consensus on subspaces in federated principal component
+analysis*) uses a "random matrix". The paper states its numbers of features and samples, but not the
+distribution of its entries. This model is fedcore's choice of the random matrix.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def generate(
     n_clients: Count = 8,
     kind: Annotated[str, one_of(("normal", "uniform"))] = "normal",
 ) -> Iterator[np.ndarray]:
-    """Draw independent entries from N(0, 1) or uniformly from [−1, 1].
+    """Draw the clients' matrices; all entries are independent, from N(0, 1) or uniform in [−1, 1].
 
     Parameters
     ----------

@@ -1,8 +1,10 @@
-"""Metrics of an iterate, computed outside the protocol and not charged to the ledger of costs.
+"""Metrics of an iterate, which is the current result of an algorithm.
 
-A metric is a function ``(iterate, problem) -> float``. Most metrics use only the iterate's shared
-matrix, and therefore apply to methods of different papers. Each module of this package is a family
-of metrics, and lists its metrics in ``METRICS``.
+A metric is a function ``(iterate, problem) -> float``, where the problem consists of the clients'
+data and the exact answer. Metrics are no part of the federated protocol, and the ledger of
+communication costs does not count them. Most metrics use only the matrix that all clients share,
+and therefore apply to methods of different papers. Each module of this package is a family of
+metrics, and lists its metrics in ``METRICS``.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Metric:
     Attributes
     ----------
     name, units, description : str
-        Texts that a history (the file with a run's results) stores with the metric's values.
+        Texts that a history file, which has the results of runs, stores with the metric's values.
     function : callable
         Function ``(iterate, problem) -> float``.
     finite : bool, default=True
@@ -42,7 +44,7 @@ class Metric:
         is allowed to be infinite or NaN.
     each : callable, optional
         Function ``(iterate, problem) -> ndarray of shape (n_clients,)`` that returns one value per
-        client. `function` returns the mean of these values. A history stores the mean and the
+        client. `function` returns the mean of these values. A history file stores the mean and the
         clients' values.
     """
 
@@ -119,7 +121,7 @@ def metric(
 def intermediate(
     function: Callable[[Iterate, Problem], Value],
 ) -> Callable[[Iterate, Problem], Value]:
-    """Decorate a function so that it computes its value only once for each iterate.
+    """Decorate a function so that it runs only once for each iterate (result of an algorithm).
 
     Parameters
     ----------
@@ -137,7 +139,7 @@ def intermediate(
 
 
 def families() -> tuple[dict[str, tuple[Metric, ...]], list[str]]:
-    """Return the metrics of each family, and an error message for each that fails to load."""
+    """Return every family's metrics, and an error message for each family that fails to load."""
     known: dict[str, tuple[Metric, ...]] = {}
     broken: list[str] = []  # a broken family of another package leaves the others usable
     for family in REGISTRY.names():

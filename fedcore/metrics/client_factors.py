@@ -1,4 +1,4 @@
-"""Metrics of the factor U in S ≈ U Vᵀ; each client keeps its part Uᵢ of U.
+"""Metrics of the factor U in S ≈ U Vᵀ, where S stacks the samples; client i keeps its rows Uᵢ.
 
 For each metric, every client computes numbers or a Gram matrix from its own Uᵢ. The metrics are NaN
 if the algorithm does not store the matrices Uᵢ, for example because the algorithm computes the
@@ -26,7 +26,7 @@ def client_rank(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "rank of U, the stacked U_i", finite=False)
 def stacked_rank(iterate: Iterate, problem: Problem) -> float:
-    """Return the rank of the stacked U, from the sum of the Gram matrices of the Uᵢ.
+    """Return the rank of U, which stacks all Uᵢ, from the sum of the Gram matrices of the Uᵢ.
 
     A Gram matrix contains squares. In double precision, rounding therefore hides singular values
     below about 1e−7 of the largest singular value; these values count as zero.
@@ -45,7 +45,7 @@ def client_zeros(iterate: Iterate, problem: Problem) -> float:
 
 @metric("data units", "‖U‖_F, U the stacked U_i", finite=False)
 def client_size(iterate: Iterate, problem: Problem) -> float:
-    """Return the Frobenius norm of the stacked U."""
+    """Return the Frobenius norm of U, which stacks all Uᵢ."""
     squares = _answers(iterate, square_of)
     return float(np.sqrt(np.sum(squares))) if squares else np.nan
 
@@ -57,27 +57,27 @@ def _rank(matrix: np.ndarray, hermitian: bool = False) -> float:
 
 
 def rank_of(data: np.ndarray, state: Any, message: None) -> float:
-    """Client step that returns the rank of Uᵢ."""
+    """At a client, return the rank of its matrix Uᵢ."""
     return _rank(state.U)
 
 
 def gram_of(data: np.ndarray, state: Any, message: None) -> np.ndarray:
-    """Client step that returns ``UᵢᵀUᵢ``, shape (r, r)."""
+    """At a client, return the Gram matrix ``UᵢᵀUᵢ`` of its matrix Uᵢ, shape (r, r)."""
     return np.asarray(state.U.T @ state.U)
 
 
 def zeros_of(data: np.ndarray, state: Any, message: None) -> tuple[int, int]:
-    """Client step that returns the number of zeros in Uᵢ and the number of entries of Uᵢ."""
+    """At a client, return the number of zeros and the number of entries of its matrix Uᵢ."""
     return int(np.sum(state.U == 0)), state.U.size
 
 
 def square_of(data: np.ndarray, state: Any, message: None) -> float:
-    """Client step that returns ``‖Uᵢ‖²_F``."""
+    """At a client, return the squared norm ``‖Uᵢ‖²_F`` of its matrix Uᵢ."""
     return float(np.linalg.norm(state.U) ** 2)
 
 
 def _answers(iterate: Iterate, step: Callable[..., Any]) -> Sequence[Any]:
-    """Return every client's result of `step`, or an empty tuple if the clients keep no Uᵢ."""
+    """Run the function `step` at every client; return the results, or () if clients keep no Uᵢ."""
     factors = iterate.factors
     return factors.look(step, None) if isinstance(factors, ExplicitFactors) else ()
 

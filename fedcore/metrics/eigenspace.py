@@ -1,8 +1,9 @@
 """Metrics of an approximate eigenspace range(Z) of AAᵀ = SᵀS, where S stacks the clients' samples.
 
-Z is the orthonormalised iterate. The metrics use the problem's exact eigendecomposition ``AAᵀ = W
-Σ² Wᵀ`` and C = WᵀZ, without a pass over the data. Rounding errors are about 1e−15 ‖A‖₂² for
-residuals, 1e−16 for singular values, and 1e−15 for the relative change of `captured`.
+Z is an orthonormal basis of the column space of the algorithm's current matrix. The metrics use the
+problem's exact eigendecomposition ``AAᵀ = W Σ² Wᵀ`` and C = WᵀZ, without a pass over the data.
+Rounding errors are about 1e−15 ‖A‖₂² for residuals, 1e−16 for singular values, and 1e−15 for the
+relative change of `captured`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def kkt_residual(iterate: Iterate, problem: Problem) -> float:
 
 @metric("data units squared", "Σᵢ ‖AᵢᵀZ‖_F²")
 def captured(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖AᵀZ‖_F²``, whose relative change the stop rule (27) of Wang, Liu & Zhang limits."""
+    """Return ``‖AᵀZ‖_F²``; the stop rule (27) of Wang, Liu & Zhang limits its relative change."""
     square = np.sum(_projected(iterate, problem)[-1] ** 2)
     return float(np.ldexp(square, 2 * _spectrum(problem)[1]))
 
@@ -42,8 +43,8 @@ def captured(iterate: Iterate, problem: Problem) -> float:
 def singular_value_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, the error of the singular values Σ(Z) of AᵀZ.
 
-    Σ* contains the exact leading singular values of A. If the iterate is rank-deficient, missing
-    singular values in Σ(Z) count as zero.
+    Σ* contains the exact leading singular values of A, as many as the algorithm's current matrix
+    has columns. If this matrix is rank-deficient, missing singular values in Σ(Z) count as zero.
     """
     weighted = _projected(iterate, problem)[-1]
     found = scipy.linalg.svdvals(weighted, check_finite=False)

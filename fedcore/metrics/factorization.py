@@ -13,15 +13,15 @@ from fedcore.problems.problem import Problem
 
 @metric("data units squared", "F = ½‖S − U Vᵀ‖²_F")
 def objective(iterate: Iterate, problem: Problem) -> float:
-    """Return the loss ``F = ½‖S − U Vᵀ‖²_F``, with the best U for V if the iterate has no U."""
+    """Return the loss ``F = ½‖S − U Vᵀ‖²_F``, with the best U for V if the algorithm has no U."""
     return problem.exact_loss(iterate.shared) + float(excess_of_clients(iterate, problem).sum())
 
 
 @intermediate
 def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
-    """Return every client's excess loss ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``, or zeros if the iterate has no U.
+    """Return every client's excess loss ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``, or zeros if the algorithm has no U.
 
-    Fᵢ is the loss on client i's samples for the iterate's V, and Ûᵢ minimises Fᵢ.
+    Fᵢ is the loss on client i's samples for the algorithm's current V, and Ûᵢ minimises Fᵢ.
     """
     excess = 0.0 if iterate.factors is None else iterate.factors.excess()
     return np.zeros(len(problem.clients)) + excess
@@ -33,13 +33,13 @@ def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
     each=excess_of_clients,
 )
 def client_excess(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean over the clients of the excess losses; see `excess_of_clients`."""
+    """Return the mean over the clients of their excess losses; see `excess_of_clients`."""
     return float(excess_of_clients(iterate, problem).mean())
 
 
 @metric("data units squared", "min over U of ½‖S − U Vᵀ‖²_F at the iterate's V")
 def exact_objective(iterate: Iterate, problem: Problem) -> float:
-    """Return ``min_U ½‖S − U Vᵀ‖²_F`` for the iterate's V."""
+    """Return ``min_U ½‖S − U Vᵀ‖²_F``, the smallest loss for the algorithm's current V."""
     return problem.exact_loss(iterate.shared)
 
 
@@ -72,7 +72,7 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "condition number of V", finite=False)
 def kappa(iterate: Iterate, problem: Problem) -> float:
-    """Return the condition number of V."""
+    """Return the condition number of the algorithm's current V."""
     return condition_number(iterate.shared)
 
 

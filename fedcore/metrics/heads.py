@@ -1,6 +1,6 @@
 """Metric of the differences between the clients' true regression heads.
 
-The metric does not depend on the iterate.
+The metric does not depend on what the algorithm learns.
 """
 
 from __future__ import annotations

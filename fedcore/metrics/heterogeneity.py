@@ -1,4 +1,4 @@
-"""Metrics of the differences between the clients' samples; the metrics ignore the iterate."""
+"""Metrics of the differences between the clients' samples, whatever the algorithm learns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from fedcore.problems.problem import Problem
 
 @metric("1", "largest relative distance of a client's A_i to A")
 def dissimilarity(iterate: Iterate, problem: Problem) -> float:
-    """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂``, where A is the mean of ``Aᵢ = m SᵢᵀSᵢ`` (m clients).
+    """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂``, where A is the mean of the ``Aᵢ = m SᵢᵀSᵢ``.
+
+    The matrix Sᵢ contains the samples of client i, and m is the number of clients.
 
     This metric extends Definition 4 of the FedPower paper (Guo et al.) to clients of unequal size.
     For clients of equal size, Aᵢ equals the paper's Aᵢ up to a common factor, which cancels.

@@ -1,10 +1,10 @@
-"""Metrics of what clients reveal about their samples if a run starts with ``init: moments``.
+"""Metrics of what clients reveal about their samples with the hyper-parameter ``init: moments``.
 
-The metrics do not depend on the iterate. At this start, a client with samples (x, y) sends
-``M = Σ y² x xᵀ`` (Collins, Hassani, Mokhtari & Shakkottai, ICML 2021, Section 4.2). For each sample
-of the client, ``M − v vᵀ`` with v = y x is positive semidefinite. In other words, v lies in the
-range of M, and ``vᵀ M⁺ v ≤ 1``. The server can therefore rule out any sample for which ``M − v vᵀ``
-has a negative eigenvalue.
+The metrics do not depend on what the algorithm learns. With ``init: moments``, a client with
+samples (x, y) sends, at the start of a run, ``M = Σ y² x xᵀ`` (Collins, Hassani, Mokhtari &
+Shakkottai, ICML 2021, Section 4.2). For each sample of the client, ``M − v vᵀ`` with v = y x is
+positive semidefinite. In other words, v lies in the range of M, and ``vᵀ M⁺ v ≤ 1``. The server can
+therefore rule out any sample for which ``M − v vᵀ`` has a negative eigenvalue.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ROUNDING = 1e-6  # tolerance for the part of v outside the range (relative), and
 
 @metric("1", "others' samples that Σ y² x xᵀ rules out, less the client's own")
 def membership_advantage(iterate: Iterate, problem: Problem) -> float:
-    """Return how much more often a client's M rules out other clients' samples than its own.
+    """Return how much more often a client's message M rules out others' samples than its own.
 
-    The metric is the share of all other clients' samples that M rules out, minus the share of the
-    client's own samples that M rules out, averaged over the clients. The metric is 0 if messages do
-    not reveal who has a sample, and 1 if messages fully reveal who has a sample. Under
-    (ε, 0)-privacy, the metric is at most ``tanh(ε/2)``.
+    For one client, the value is the share of all other clients' samples that M rules out, minus the
+    share of the client's own samples that M rules out. The metric is the mean over the clients. The
+    metric is 0 if messages do not reveal who has a sample, and 1 if messages fully reveal who has a
+    sample. Under (ε, 0)-privacy, the metric is at most ``tanh(ε/2)``.
     """
     clients = _clients(problem)
     vectors = [data.y[:, None] * data.X for data in clients]
@@ -42,7 +42,7 @@ def membership_advantage(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "|cos| of a sample with Σ y² x xᵀ's eigenvector")
 def rebuilt_sample(iterate: Iterate, problem: Problem) -> float:
-    """Return how well the leading eigenvector of a client's M matches one of the client's samples.
+    """Return how well the leading eigenvector of a client's message M matches one of its samples.
 
     The match is ``|cos|`` of the angle to the nearest sample x, averaged over the clients.
     """

@@ -1,12 +1,12 @@
 """Metrics of linear regressions with a shared representation.
 
-An iterate has the representation B as ``basis``, and the coefficients θᵢ of every client as rows of
-``models``. ``training_loss``, ``population_error`` and ``test_error`` measure these models. The
-``fitted_…`` metrics replace each client's model by B wᵢ, where wᵢ is the best head for B on the
-client's training samples. Once a method has converged, each ``fitted_…`` metric agrees with the
-metric of the clients' own models, unless the method trains one head for all clients. Every loss is
-half a mean square, as in equations (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML
-2021).
+An iterate (the current result of an algorithm) has the representation B as ``basis``, and the
+coefficients θᵢ of every client as rows of ``models``. ``training_loss``, ``population_error`` and
+``test_error`` measure the models θᵢ. The ``fitted_…`` metrics replace each client's model by B wᵢ,
+where wᵢ is the best head for B on the client's training samples. Once a method has converged, each
+``fitted_…`` metric agrees with the metric of the clients' own models, unless the method trains one
+head for all clients. Every loss is half a mean square, as in equations (7) and (8) of Collins,
+Hassani, Mokhtari & Shakkottai (ICML 2021).
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # samples of a new client in Fig
 def representation_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the sine of the largest principal angle between range(B) and range(B*).
 
-    B* is the true representation. The metric is Definition 1 of the paper.
+    B* is the true representation. The metric is Definition 1 of Collins et al. (ICML 2021).
     """
     return sin_theta(column_space(iterate.shared), _truth(problem).representation)
 
 
 @metric(LOSS, "loss (8) of the clients' models")
 def training_loss(iterate: Iterate, problem: Problem) -> float:
-    """Return the global loss, equation (8), of the clients' models on their own samples."""
+    """Return the mean of the clients' losses, for their models on their own samples.
+
+    This mean is the global loss (8) of Collins et al. (ICML 2021).
+    """
     return _loss(_models(iterate), problem)
 
 
 @metric(LOSS, "smallest loss (8) over the heads, at B")
 def fitted_loss(iterate: Iterate, problem: Problem) -> float:
-    """Return the global loss, equation (8), if every client uses its best head for B."""
+    """Return the `training_loss` that results if every client uses its best head for B."""
     return _loss(_fitted(iterate, problem), problem)
 
 
@@ -52,44 +55,44 @@ def population_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖Θ − W* B*ᵀ‖²_F / 2n``, the expected test error for labels without noise.
 
     The rows of Θ are the clients' n models, and the rows of W* B*ᵀ are the true models. The
-    authors' notebook calls this error F.
+    notebook of Collins et al. calls this error F.
     """
     return _half_mean_square(_models(iterate) - _truth(problem).models)
 
 
 @metric(LOSS, "‖Θ − W* B*ᵀ‖²_F / 2n + σ²/2")
 def noisy_population_error(iterate: Iterate, problem: Problem) -> float:
-    """Return the expected test error for labels that are as noisy as the training labels."""
+    """Return the clients' expected test error, if test labels are as noisy as training labels."""
     return population_error.value(iterate, problem) + 0.5 * float(_truth(problem).noise) ** 2
 
 
 @metric(LOSS, "population error with heads fitted at B")
 def fitted_error(iterate: Iterate, problem: Problem) -> float:
-    """Return `population_error` with the best heads for the representation B."""
+    """Return `population_error` with heads refitted to the training samples for B."""
     return _half_mean_square(_fitted(iterate, problem) - _truth(problem).models)
 
 
 @metric(LOSS, "half mean square on test samples, no noise")
 def test_error(iterate: Iterate, problem: Problem) -> float:
-    """Return the error of the clients' models on test samples with noise-free labels."""
+    """Return half the mean squared error of the clients' models on noise-free test samples."""
     return _test_error(_models(iterate), problem, noise=False)
 
 
 @metric(LOSS, "half mean square on noisy test labels")
 def noisy_test_error(iterate: Iterate, problem: Problem) -> float:
-    """Return the error of the clients' models on test samples with noisy labels."""
+    """Return half the mean squared error of the clients' models on noisy test samples."""
     return _test_error(_models(iterate), problem, noise=True)
 
 
 @metric(LOSS, "half mean square on test samples, no noise, heads fitted at B")
 def fitted_test_error(iterate: Iterate, problem: Problem) -> float:
-    """Return `test_error` with the best heads for the representation B."""
+    """Return `test_error` with heads refitted to the training samples for B."""
     return _test_error(_fitted(iterate, problem), problem, noise=False)
 
 
 @metric(LOSS, "half mean square on noisy test labels, heads fitted at B")
 def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
-    """Return `noisy_test_error` with the best heads for the representation B."""
+    """Return `noisy_test_error` with heads refitted to the training samples for B."""
     return _test_error(_fitted(iterate, problem), problem, noise=True)
 
 
@@ -97,8 +100,8 @@ def new_client_error(samples: int) -> Metric:
     """Make a metric of the error of clients that join after training.
 
     Each new client fits its head to `samples` samples. The metric is the expected test error,
-    averaged over the new clients. If the iterate has the matrix ``features``, new clients use it in
-    place of the representation B.
+    averaged over the new clients. If the algorithm's result has a matrix ``features``, new clients
+    use this matrix in place of the representation B.
     """
 
     def measure(iterate: Iterate, problem: Problem) -> float:
@@ -121,8 +124,8 @@ def new_client_error(samples: int) -> Metric:
 def exact_new_client_error(samples: int) -> Metric:
     """Make the metric `new_client_error` for new clients that know the true representation B*.
 
-    The metric is the same for all iterates. The error is not zero, because a client's samples do
-    not determine its head exactly.
+    The metric does not depend on what the algorithm learns. The error is not zero, because a
+    client's samples do not determine its head exactly.
     """
     own = new_client_error(samples)
 
@@ -137,7 +140,8 @@ def exact_new_client_error(samples: int) -> Metric:
 def single_model_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` for the true heads w*ᵢ of n clients and their mean W̄.
 
-    No single model for all clients can have a smaller population error (Section 2.1).
+    No single model for all clients can have a smaller population error (Collins et al., ICML 2021,
+    Section 2.1).
     """
     heads = _truth(problem).heads
     return _half_mean_square(heads - heads.mean(axis=0))

@@ -1,7 +1,7 @@
 """Metrics of a learnt subspace of the feature space.
 
-S stacks the clients' samples, V is the iterate's shared matrix, and Z is an orthonormal basis of
-range(V).
+S stacks the clients' samples, V is the algorithm's current matrix that all clients share, and Z is
+an orthonormal basis of range(V).
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from fedcore.problems.problem import Problem
 
 @metric("1", "sine of the largest angle to the top right singular subspace of S")
 def subspace_distance(iterate: Iterate, problem: Problem) -> float:
-    """Return the sine of the largest angle between range(V) and S's top right singular space."""
+    """Return the sine of the largest angle between range(V) and the top right singular space.
+
+    This is the space of the top right singular vectors of S, as many as V has columns.
+    """
     matrix = iterate.shared
     return sin_theta(column_space(matrix), problem.leading_vectors(matrix.shape[1]))
 
@@ -25,8 +28,9 @@ def subspace_distance(iterate: Iterate, problem: Problem) -> float:
 def projection_distance(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖(I − Z Zᵀ) U_k‖₂``, the sine of the largest angle from range(U_k) to range(Z).
 
-    The columns of U_k are the k top right singular vectors of S. The number k is the iterate's
-    ``target`` or, by default, the number of columns of V. Guo et al. (FedPower) use this metric.
+    The columns of U_k are the k top right singular vectors of S. The number k is the number of
+    directions that the algorithm shall find (``iterate.target``) or, by default, the number of
+    columns of V. Guo et al. (FedPower) use this metric.
     """
     matrix = iterate.shared
     k = matrix.shape[1] if iterate.target is None else iterate.target
@@ -46,7 +50,11 @@ def misalignment(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "squared sine of the largest angle to the top right singular subspace of S")
 def sin_squared(iterate: Iterate, problem: Problem) -> float:
-    """Return the squared `subspace_distance`, which is 1 − ⟨v₁, x⟩² if V is one unit vector x."""
+    """Return the squared `subspace_distance`.
+
+    If V is one unit vector x, the value is 1 − ⟨v₁, x⟩², where v₁ is the top right singular vector
+    of the stacked samples S.
+    """
     return subspace_distance.value(iterate, problem) ** 2
 
 

@@ -34,10 +34,11 @@ class Budgeted(Parameters):
     delta : float
         Parameter δ of the (ε, δ)-DP guarantee for the whole run.
     calibration : str
-        ``tight`` takes the least noise that the privacy accountant allows for (ε, δ), and ``paper``
-        takes the noise that the method's paper states.
+        ``tight`` takes the least noise with which, by the privacy accountant, the run is (ε, δ)-DP.
+        ``paper`` takes the noise that the method's paper states.
     clip : bool
-        If true, rows of norm above 1 are scaled to norm 1; if false, such rows are refused.
+        If true, rows of norm above 1 are scaled to norm 1. If false, methods that need bounded rows
+        refuse such rows in a private run.
     """
 
     epsilon: Epsilon | None = 1.0
@@ -48,25 +49,25 @@ class Budgeted(Parameters):
     def open(
         self, federation: Federation, neighbours: str, *, bounded: bool = True, rows: bool = True
     ) -> None:
-        """Start the privacy account of the run, and bound the norm of every row by 1.
+        """Start to count the run's privacy loss, and bound the rows' norms by 1 where necessary.
 
         Parameters
         ----------
         federation : Federation
         neighbours : str
-            Neighbouring relation, as in `Federation.protect`.
+            Neighbouring relation of the privacy guarantee, as in `Federation.protect`.
         bounded : bool, default=True
-            Whether the method needs rows of norm at most 1. If false, rows are bounded only with
-            `clip`.
+            Whether the method, in a private run, needs rows of norm at most 1. If false, rows are
+            bounded only with `clip`.
         rows : bool, default=True
             True if the method reads single rows, false if it reads only products AᵀA X.
 
         Raises
         ------
         InputError
-            Raised if the method reads single rows but the clients' rows were replaced by a matrix
-            factor with the same Gram matrix. Raised if the method needs bounded rows, a row has a
-            norm above 1, and `clip` is false.
+            In a private run, raised if the method reads single rows but the clients hold, instead
+            of their rows, matrix factors with the same Gram matrix. Also raised if the method needs
+            bounded rows and a row of norm above 1 is not clipped.
         """
         if rows and self.epsilon is not None:
             federation.require_single_rows()
@@ -90,7 +91,7 @@ class Budgeted(Parameters):
 def gaussian_start(
     federation: Federation, params: Budgeted, rng: np.random.Generator
 ) -> np.ndarray:
-    """Orthonormalise `params.start` or, without a start, a Gaussian matrix.
+    """Return a random starting basis, or `params.start` orthonormalised if it is given.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ def gaussian_start(
     Returns
     -------
     ndarray of shape (n_features, n_components)
-        Orthonormal starting basis.
+        Orthonormal starting basis; by default a Gaussian matrix, orthonormalised.
     """
     size = (federation.shape.n_features, params.n_components)
     return orth(rng.standard_normal(size) if params.start is None else params.start)
@@ -111,9 +112,9 @@ def gaussian_start(
 def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | None:
     """Return the budget (ε₀, δ₀) of one of n shuffled local randomisers, given their total (ε, δ).
 
-    Half of δ pays for the amplification, and half for the local δ₀. With half of δ, the theorem of
-    Feldman et al. requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if this limit of ε₀
-    is at most ε.
+    Half of δ pays for the amplification by shuffling, and half for the local δ₀ of the n
+    randomisers. With half of δ, the theorem of Feldman et al. requires ``ε₀ ≤ log(n / (16
+    log(4/δ)))``. The result is None if this limit of ε₀ is at most ε.
     """
     if n <= 16.0 * math.log(4.0 / delta) * math.exp(min(epsilon, 700.0)):
         return None

@@ -1,24 +1,25 @@
-"""Convergence test for iterations on G = Σ SᵢᵀSᵢ that needs no additional messages.
+"""Convergence test, without additional messages, for iterations with the Gram matrix G = Σ SᵢᵀSᵢ.
 
-A server that has sent a Z with p orthonormal columns and received U = G Z knows the residual
-R = U − Z ZᵀU. The test estimates the sine of the largest angle between range(Z) and the leading
-eigenspace of G. The sine is at most ``‖R‖₂ / (θ_p − λ_{p+1})``, where θ_p is the smallest
-eigenvalue of ZᵀU (Davis & Kahan, *The rotation of eigenvectors by a perturbation III*, 1970). The
-server does not know the next eigenvalue λ_{p+1} of G. The test replaces λ_{p+1} by the (p+1)-st
-Ritz value in the span of the last blocks Z, plus `UNCERTAINTY` times the residual of the
-corresponding Ritz vector.
+Sᵢ are the samples of client i. A server that has sent a matrix Z with p orthonormal columns and
+received U = G Z knows the residual R = U − Z ZᵀU. The test estimates the sine of the largest angle
+between range(Z) and the leading eigenspace of G. The sine is at most ``‖R‖₂ / (θ_p − λ_{p+1})``,
+where θ_p is the smallest eigenvalue of ZᵀU (Davis & Kahan, *The rotation of eigenvectors by a
+perturbation III*, 1970). The server does not know the next eigenvalue λ_{p+1} of G. In the place of
+λ_{p+1}, the test uses the (p+1)-st Ritz value in the span of the latest matrices Z, plus
+`UNCERTAINTY` times the residual of the corresponding Ritz vector.
 
-The result is an estimate and not a bound. The estimate is too small if the iteration has missed an
-eigenvalue. If an eigenvalue has multiplicity above p, for example, the iteration finds only p of
-its directions. The algorithms' parameter `n_oversamples` adds columns to Z with which the test can
-notice missed directions.
+The result is an estimate and not a bound. The estimate is too small if the iteration has missed a
+leading eigenvalue. If an eigenvalue has multiplicity above p, for example, the iteration finds only
+p of its directions. The algorithms' parameter `n_oversamples` adds columns to Z; with these columns
+the test can notice missed directions.
 
-Rounding limits the residual. Let ε be the unit roundoff of the products, and θ₁ the largest Ritz
-value. At the exact eigenspace, the residual is between ε θ₁ and 16 ε θ₁ (measured for up to 3·10⁵
-samples and 3000 features). Even if the estimate is above the tolerance, the test therefore succeeds
-when the residual, for n samples with d features, is at most ``(16 + √(n + d)) ε θ₁`` and has not
-halved in the last round. Residuals below ε θ₁ count as ε θ₁. When rounding limits the residual, the
-estimate shows how well the data determine the subspace in this precision.
+Rounding errors keep the residual above zero. Let ε be the unit roundoff of the products, and θ₁ the
+largest Ritz value. At the exact eigenspace, ‖R‖₂ is between ε θ₁ and 16 ε θ₁ (measured for up to
+3·10⁵ samples and 3000 features). Let n be the number of samples and d the number of features. Even
+if the estimate is above the tolerance, the test therefore succeeds when ‖R‖₂ is at most ``(16 + √(n
++ d)) ε θ₁`` and has not halved in the last round. A ‖R‖₂ below ε θ₁ counts as ε θ₁. If only
+rounding is left in the residual, the estimate shows how well the data determine the subspace in
+this precision.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LEAST_DIFFERENCE = 1e-3  # relative difference above which two singular values c
 
 
 class ConvergenceTest:
-    """Convergence test of one run.
+    """Convergence test of one run, which the server applies in every round.
 
     Parameters
     ----------
@@ -77,7 +78,8 @@ class ConvergenceTest:
         U : ndarray of the same shape
             The product G Z.
         span : (ndarray, ndarray), optional
-            Result of `join_blocks` for the present and the previous pair (Z, U).
+            Result of `join_blocks` for the present and the previous pair (Z, U), if the caller has
+            it.
         """
         if not self._tol or not np.isfinite(U).all():
             return False
@@ -107,14 +109,14 @@ class ConvergenceTest:
         *,
         final: bool = False,
     ) -> bool:
-        """Return whether a basis with this residual and Ritz values `theta` has converged.
+        """Return whether a basis with this residual and these Ritz values has converged.
 
         Parameters
         ----------
         residual : float
             The spectral norm ‖R‖₂ of the residual.
         theta : ndarray of shape (p,)
-            Ritz values in descending order.
+            The basis's Ritz values in descending order.
         following : (float, float) or None
             The (p+1)-st Ritz value and the norm of its Ritz vector's residual, or None if unknown.
         dtype : numpy.dtype
@@ -163,11 +165,12 @@ class ConvergenceTest:
         Returns
         -------
         dict
-            ``converged`` tells whether the last tested Z has passed the test. ``angle_estimate`` is
-            the estimated sine of the largest angle before the last step. The estimate is infinite
-            if the gap between the eigenvalues is unknown, and NaN if no Z was tested. ``ritz_edge``
-            contains the p-th and the (p+1)-st Ritz value in data units squared, or NaN if unknown.
-            The dict is empty if ``tol`` is 0.
+            ``converged`` is true if the last tested Z has passed the test. ``angle_estimate`` is
+            the estimated sine of the largest angle between the last tested range(Z) and the leading
+            eigenspace. The estimate is infinite if the test does not know the gap between the
+            eigenvalues or finds none, and NaN if no Z was tested. ``ritz_edge`` contains the p-th
+            and the (p+1)-st Ritz value in data units squared, or NaN if unknown. The dict is empty
+            if ``tol`` is 0.
         """
         if not self._tol:
             return {}
@@ -183,10 +186,10 @@ def estimate_untested(
 ) -> float:
     """Estimate the sine of the largest angle between range(Z) and the leading eigenspace.
 
-    Let G be the Gram matrix of the samples. The estimate replaces the eigenvalue λ_{p+1} of G by
-    the mean eigenvalue outside range(Z), which is hardly larger than λ_{p+1}. The estimate is large
-    if range(Z) is far from invariant under G. The estimate is too small if range(Z) is nearly
-    invariant but lacks a leading direction.
+    Let G be the Gram matrix of the samples. In the place of the unknown eigenvalue λ_{p+1} of G,
+    the estimate uses the mean eigenvalue outside range(Z), which is hardly larger than λ_{p+1}. The
+    estimate is large if range(Z) is far from invariant under G. The estimate is too small if
+    range(Z) is nearly invariant but lacks a leading direction.
 
     Parameters
     ----------
@@ -254,7 +257,7 @@ def with_tolerance(algorithm: Parametrised, params: Mapping[str, Any]) -> dict[s
 def warn_of_end(
     algorithm: str, settings: Any, output: Mapping[str, Any], iterations: float, clients: Clients
 ) -> None:
-    """Warn if a run has not converged, or if rounding determines its result.
+    """Warn if a run has not converged, or if rounding errors determine the subspace that it found.
 
     Parameters
     ----------
@@ -265,8 +268,8 @@ def warn_of_end(
         The algorithm's output. If the output lacks any of the `OUTPUT_KEYS`, the function gives no
         warning.
     iterations : float
-        Number of the last iteration. If this number is below ``settings.rounds``, the caller has
-        stopped the run, and the function does not warn of missing convergence.
+        Number of the run's last iteration. If this number is below ``settings.rounds``, the caller
+        has stopped the run early, and the function does not warn of missing convergence.
     clients : Clients
         The clients' samples.
     """
@@ -340,7 +343,7 @@ def _told_apart(estimate: float, tol: float) -> str:
 
 
 def _rounding(clients: Clients) -> float:
-    """Return 16 ε ‖S‖²_F; smaller eigenvalues of Σ SᵢᵀSᵢ may be rounding errors."""
+    """Return 16 ε ‖S‖²_F; eigenvalues of Σ SᵢᵀSᵢ below this number may be rounding errors."""
     return 16 * float(np.finfo(np.result_type(*clients.dtypes)).eps) * clients.squares
 
 

@@ -1,14 +1,14 @@
-"""Iterations for the dominant eigenspace of symmetric matrices H; H is used only in products.
+"""Iterations for the dominant eigenspaces of symmetric matrices H, which need only products with H.
 
 Each function works on a stack of matrices H. The basis for each H is a matrix X of p orthonormal
 rows. X and X H have shape (…, p, n). A solver is a generator ``solver(product, X, XH, signs)`` that
 starts from a pair (X, X H) and yields one new pair per product. No n × n matrix is formed. The
-pairs (X, X H) of one matrix H do not depend on the other matrices of the stack.
+results for one matrix H do not depend on the other matrices of the stack.
 
 A stopping rule ``rule(limits, X, XH)`` takes thresholds, as `Limits`, and the first pair (X, X H).
-It returns a function ``enough(old, X, XH)``, which gets each new pair and the previous basis
-``old``, and tells for each matrix H whether to stop. Equation numbers refer to Wang, Liu & Zhang
-(see `fedcore.algorithms.faps`).
+The rule returns a function ``enough(old, X, XH)``, which gets each new pair and the previous basis
+``old``, and returns for each matrix H whether to stop. The numbers of rules, such as (13), are
+those of equations of Wang, Liu & Zhang (see `fedcore.algorithms.faps`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def transposed(stack: np.ndarray) -> np.ndarray:
 
 
 def outside(X: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Return ``M − (M Xᵀ) X``, the part of M's rows orthogonal to the orthonormal rows of X."""
+    """Return ``M − (M Xᵀ) X``, the part of M's rows that is orthogonal to the rows of X."""
     return M - (M @ transposed(X)) @ X
 
 
@@ -46,12 +46,12 @@ def norm(stack: np.ndarray) -> np.ndarray:
 
 
 def positive(M: np.ndarray) -> np.ndarray:
-    """Orthonormalise the rows of M, with the signs of a QR with diag(R) ≥ 0."""
+    """Orthonormalise the rows of M, with the signs of a QR factorisation that has diag(R) ≥ 0."""
     return transposed(orth(transposed(M)))
 
 
 def arbitrary(M: np.ndarray) -> np.ndarray:
-    """Orthonormalise the rows of M, with LAPACK's signs."""
+    """Orthonormalise the rows of M, with the signs that LAPACK's QR factorisation gives."""
     each = [orth_householder(one.T).T for one in M.reshape(-1, *M.shape[-2:])]
     return np.reshape(each, M.shape)
 
@@ -87,8 +87,8 @@ def ritz(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
 def krylov(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
     """Run LMSVD: subspace iteration from the best basis in the span of the latest iterates.
 
-    Liu, Wen & Zhang, *Limited memory block Krylov subspace optimization for computing dominant
-    singular value decompositions* (SIAM J. Sci. Comput. 2013).
+    The method is from Liu, Wen & Zhang, *Limited memory block Krylov subspace optimization for
+    computing dominant singular value decompositions* (SISC 2013).
     """
     blocks = [(X, XH)]
     while True:
@@ -109,7 +109,8 @@ class Limits(NamedTuple):
     tolerance : float
         The largest relative change ε_x at which rule (26) stops.
     delta : float
-        The factor δ of rule (14): the residual must fall to δ times its first value.
+        The factor δ of rule (14), which stops when the residual has fallen to δ times its first
+        value.
     scale : float or ndarray of shape (…)
         The divisor ``c₁'‖A‖₂² + β`` of rule (13), with c₁' = 1.
     """
@@ -120,7 +121,7 @@ class Limits(NamedTuple):
 
 
 def relative_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Stop by rule (26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``, where X' is the previous basis.
+    """Stop by rule (26), if ``‖X − X'‖_F ≤ ε_x ‖X‖_F``, where X' is the previous basis.
 
     A row that changes only its sign counts as changed.
     """
@@ -128,7 +129,7 @@ def relative_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 
 
 def subspace_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Stop by rule (26) for projections, ``‖XᵀX − X'ᵀX'‖_F ≤ ε_x ‖XᵀX‖_F``.
+    """Stop by rule (26) for projections, if ``‖XᵀX − X'ᵀX'‖_F ≤ ε_x ‖XᵀX‖_F``.
 
     X' is the previous basis.
     """
@@ -138,8 +139,8 @@ def subspace_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
     """Stop by rule (14), if the residual ``‖X H P⊥‖_F`` is at most δ times its first value.
 
-    P⊥ is the projection I − XᵀX. For any δ, the iteration also stops if the residual is as small as
-    rounding errors.
+    P⊥ is the projection I − XᵀX. Whatever δ is, the iteration also stops if the residual is as
+    small as rounding errors.
     """
     goal = limits.delta * norm(outside(X, XH))
 
@@ -151,7 +152,7 @@ def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 
 
 def decrease(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Stop by rule (13), if ``½ tr X H Xᵀ`` has grown enough since the first pair (X, X H).
+    """Stop by rule (13), if ``½ tr X H Xᵀ`` has grown by a required amount since the first basis X.
 
     The required growth is ``c₁ ‖X H P⊥‖_F² / (c₁'‖A‖₂² + β)``, where X is the first basis, c₁ = ½
     and P⊥ = I − XᵀX.
@@ -161,7 +162,7 @@ def decrease(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 
 
 def never(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Never stop; the caller's number of steps ends the iteration."""
+    """Never stop; the iteration ends when the caller has taken its number of steps."""
     return lambda old, X, XH: np.zeros(X.shape[:-2], bool)
 
 

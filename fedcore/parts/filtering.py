@@ -1,9 +1,9 @@
-"""Noisy product AᵀA X without the rows of A that contribute most.
+"""Differentially private product AᵀA X that leaves out the rows of A that contribute most.
 
 The adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454, Algorithm 1) makes one such
-product per step. The rows may have any norm. The contribution of a row a is ‖a‖‖Xᵀa‖. The sparse
-vector technique finds the least threshold θ that only few contributions exceed. The product leaves
-out the rows whose contribution exceeds θ. The sum over the kept rows gets Gaussian noise
+product per step. The rows of A may have any norm. The contribution of a row a is ‖a‖‖Xᵀa‖. The
+sparse vector technique finds the least threshold θ that only few contributions exceed. The product
+leaves out the rows whose contribution exceeds θ. The sum over the kept rows gets Gaussian noise
 proportional to θ.
 """
 
@@ -32,7 +32,8 @@ class Noise(NamedTuple):
     multiplier : float
         Standard deviation z of the noise on the sum, in units of the threshold θ.
     query_scale : float
-        Factor in the scale ``query_scale / search`` of the Laplace noise of each query.
+        Factor in ``query_scale / search``, the scale of the Laplace noise of each query in the
+        search.
     """
 
     search: float
@@ -41,7 +42,7 @@ class Noise(NamedTuple):
 
 
 def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]:
-    """Return the privacy events of `steps` steps, each with one threshold search and one noisy sum.
+    """Return the privacy events (charges) of `steps` steps, each with one search and one noisy sum.
 
     An ε-DP search is ε²/2-zCDP, and a sum with noise multiplier z is 1/(2z²)-zCDP.
     """
@@ -51,7 +52,8 @@ def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]
 def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
     """Return the client step that finds the threshold θ and releases ``Σ_{kept} a(aᵀX) + θ z G``.
 
-    z is the noise multiplier, G is a Gaussian matrix, and the sum is over the kept rows a.
+    z is the noise multiplier, and G is a Gaussian matrix. The sum is over the rows a whose
+    contribution is at most θ.
     """
     margin = (2.0 + noise.query_scale) * math.log(1.0 / failure) / noise.search
     first, last = (round(math.log(end, ratio)) for end in (LOWEST, HIGHEST))
@@ -84,7 +86,7 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
 
 
 def search_epsilon(multiplier: float, share: float) -> float:
-    """Return the ε of the threshold search that uses a fraction `share` of a step's zCDP budget."""
+    """Return the ε of a threshold search that spends a fraction `share` of a step's zCDP budget."""
     return math.sqrt(share / (1.0 - share)) / multiplier
 
 

@@ -1,12 +1,12 @@
-"""Products ``SᵢᵀSᵢ Z`` from the data or from a Gram matrix, whichever is cheaper.
+"""Products ``SᵢᵀSᵢ Z``, computed from the data Sᵢ or from a Gram matrix, whichever is cheaper.
 
-A Gram matrix squares the condition number. Products with a Gram matrix are accurate to
-``eps ‖S‖²``, while products with the data are accurate to ``eps ‖S‖ ‖S Z‖``. A Gram matrix suffices
-for the dominant eigenspace. A method that needs directions of small singular values should multiply
-by Sᵢ and Sᵢᵀ instead.
+A Gram matrix squares the condition number. Products with a Gram matrix are accurate to ``eps
+‖S‖²``, while products with the data S are accurate to ``eps ‖S‖ ‖S Z‖``. A Gram matrix suffices for
+computing the dominant eigenspace. A method that needs directions of small singular values should
+multiply by Sᵢ and Sᵢᵀ instead.
 
-For 10 to 50 columns, BLAS computes ``(Zᵀ M)ᵀ`` 1.3 to 1.7 times as fast as M Z. The products are
-therefore returned in column-major order.
+For Z with 10 to 50 columns and a symmetric matrix M, BLAS computes ``(Zᵀ M)ᵀ`` 1.3 to 1.7 times as
+fast as M Z. The module therefore returns products in column-major order.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """Return ``(Σ SᵢᵀSᵢ) Z`` over all clients, or None if each client should multiply by its data.
 
-    If Z is a block of `fedcore.rowspace`, the product is also a block. Until a Gram matrix pays off
-    (see `gram_pays_off`), the rows of several sparse clients are stacked and multiplied as one
-    matrix, a `fedcore.rowspace.Rows`.
+    If Z is a `Block` of `fedcore.rowspace` (a matrix stored by few coordinates), the product is
+    also a `Block`. Until a Gram matrix pays off (see `gram_pays_off`), the rows of several sparse
+    clients are stacked and multiplied as one matrix, a `fedcore.rowspace.Rows`.
 
     The Gram matrix is ``clients.gram``, if this attribute exists. Otherwise the function computes
-    the matrix when the matrix pays off, and stores it in ``state.kept``. Whether the matrix pays
-    off depends only on the number of vectors that the present run has multiplied; a matrix that an
-    earlier run has stored therefore changes no result.
+    the matrix when it pays off, and stores it in ``state.kept``, where later runs on the same data
+    find it. Each run nevertheless uses the matrix only after its own number of multiplied vectors
+    justifies it. A matrix that an earlier run has stored therefore changes no result.
     """
     if isinstance(Z, Block):
         return Z.gram_product()
@@ -64,7 +64,7 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step: return ``Sᵢᵀ(Sᵢ Z)``, a reply for `Federation.sum` or `Federation.mean`.
 
     The sum over all clients needs only the d × d Gram matrix ``Σ SᵢᵀSᵢ``. Unless this matrix
-    already exists, it is computed as soon as `gram_pays_off` returns true.
+    already exists, it is computed as soon as `gram_pays_off` says that it lowers the cost.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step: return ``SᵢᵀSᵢ Z``, for local iterations and replies that are not added up.
 
-    The client computes and keeps its own Gram matrix if `gram_pays_off` returns true. The Gram
-    matrix then has at most twice as many entries as the data.
+    The client computes and keeps its own Gram matrix as soon as `gram_pays_off` says that the
+    matrix lowers the cost. Such a Gram matrix has at most twice as many entries as the data.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarra
 
 
 def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns: int) -> Multiply:
-    """Return the function ``rows -> rows SᵢᵀSᵢ`` for one round; rows have shape (…, p, d).
+    """Return the function ``rows -> rows SᵢᵀSᵢ`` for one round, where rows have shape (…, p, d).
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray
 
 
 def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
-    """Return ``by(rows)``; rows of several runs fill one block of fixed size, padded with zeros."""
+    """Return ``by(rows)``; rows of several runs fill one array of fixed size, padded with zeros."""
     if slots is None:
         return by(rows)
     p, n_features = rows.shape[1:]
@@ -159,7 +159,7 @@ def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _slots(state: Any) -> list[int] | None:
-    """Return the places of the stacked runs in their shared block; None if no runs are stacked."""
+    """Return the positions of stacked runs in their shared array; None if no runs are stacked."""
     return state.slots if isinstance(state, StackedState) else None
 
 
@@ -179,7 +179,7 @@ def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
     """Return the client's (d, d) Gram matrix SᵢᵀSᵢ in double precision.
 
     The matrix is computed once and kept with the data. Private releases use this matrix, because
-    their sensitivity requires sums in double precision (see `fedcore.privacy.bounded_rows`).
+    their sensitivity holds only for sums in double precision (see `fedcore.privacy.bounded_rows`).
     """
     if not hasattr(state.kept, "double_gram"):
         blocks = [data] if data.dtype == np.float64 else row_blocks(data)
@@ -207,13 +207,13 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
 def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> bool:
     """Return whether a Gram matrix should be computed after products with `columns` vectors.
 
-    For each vector, a product with the data costs 4 operations per entry, and a product with the
-    Gram matrix costs 2 d² operations. For dense samples of shape (n, d), which have n d entries,
-    computing the matrix costs n d² operations. For n ≤ d/2 the matrix never pays off. For n > d/2
-    the matrix pays off after ``n d / (4 n − 2 d)`` vectors. If the matrix is computed after this
-    number of vectors, the total cost is at most twice the cost of the best choice in hindsight. For
-    sparse samples, only stored entries count. The matrix never pays off if d² exceeds twice the
-    number of entries. A computed matrix therefore never takes much more memory than the samples.
+    For each vector, a product with the data costs 4 operations per entry of the data, and a product
+    with the Gram matrix costs 2 d² operations. For dense samples of shape (n, d), which have n d
+    entries, computing the matrix costs n d² operations. For n ≤ d/2 the matrix never pays off. For
+    n > d/2 it pays off after ``n d / (4 n − 2 d)`` vectors. A run that computes the matrix at that
+    moment has a total cost of at most twice the cost of the best choice in hindsight. For sparse
+    samples, only stored entries count. The matrix never pays off if d² exceeds twice the number of
+    entries. A computed matrix therefore never takes much more memory than the samples.
 
     Parameters
     ----------

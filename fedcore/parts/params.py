@@ -1,4 +1,4 @@
-"""Base classes of hyper-parameters, and a function that describes hyper-parameters in words."""
+"""Base classes of algorithms' hyper-parameters, and a function that describes these in words."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from fedcore.validation import Count, Rule, check_annotated, declared
 class Checked:
     """Base class of all hyper-parameters, which checks every field against its annotation.
 
-    `fedcore.validation.check_annotated` makes this check. A subclass checks relations between
-    fields in its ``__post_init__``, which first calls ``super().__post_init__()``.
+    `fedcore.validation.check_annotated` makes this check. To check relations between fields as
+    well, a subclass defines a ``__post_init__`` that first calls ``super().__post_init__()``.
 
     Raises
     ------
@@ -40,7 +40,8 @@ class Parameters(Checked):
     n_components : int
         Number of columns of the basis or factor.
     start : ndarray of shape (n_features, n_components), optional
-        Starting basis, which is orthonormalised first. By default, the starting basis is random.
+        Starting basis, which the method orthonormalises first. By default, the starting basis is
+        random.
     """
 
     n_components: Count
@@ -58,7 +59,8 @@ class Description(NamedTuple):
     ----------
     name : str
     sentence : str
-        The hyper-parameter's text in the docstring, or an empty string.
+        The text that the docstring of the ``Params`` gives for the hyper-parameter, or an empty
+        string.
     kind : str
         The valid values in words, or the type if the field has no rule for valid values.
     required : bool
@@ -75,7 +77,7 @@ class Description(NamedTuple):
 
 
 def describe(params: type) -> list[Description]:
-    """Describe every field of a dataclass of hyper-parameters, in the order of definition."""
+    """Return a description of every field of a ``Params`` class, in the order of definition."""
     said: dict[str, str] = {}
     for owner in reversed(params.__mro__):
         section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes\n----------\n")[2]

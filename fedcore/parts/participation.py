@@ -12,7 +12,7 @@ Participation = Annotated[float, real(above=0, most=1)]
 
 
 class Participating:
-    """Hyper-parameters with a field ``participation``, the share of clients in a round."""
+    """Hyper-parameters with a field ``participation``, the share of clients in each round."""
 
     participation: Participation
 

@@ -1,25 +1,26 @@
-"""Start, parameters, batches and cost of linear regression with a shared representation.
+"""Linear regression with a shared representation: starting matrix, parameters, batches and cost.
 
 Client i has m samples (x, y) and a head wᵢ, and predicts y by ``xᵀ B wᵢ`` with the shared (d, k)
 matrix B. The parameter ``init`` chooses the starting matrix B⁰:
 
 ``moments``
-    takes the k leading eigenvectors of ``(1/n) Σᵢ Zᵢ`` with ``Zᵢ = (1/m) Σⱼ y² x xᵀ`` (Collins et
-    al., Algorithm 2). In one round, each client sends d² numbers.
+    takes the k leading eigenvectors of ``(1/n) Σᵢ Zᵢ`` over the n clients, where ``Zᵢ = (1/m) Σ y²
+    x xᵀ`` sums over the client's samples (Collins et al., ICML 2021, Algorithm 2). In one round,
+    each client sends the d² numbers of Zᵢ.
 ``pgd``
     performs projected gradient descent on the matrix of all clients' coefficients, one row per
     client (Tu et al. 2016, Algorithm 1, cited by Collins et al. in Appendix A.1). Each of
-    ``init_rounds`` rounds takes a gradient step on every row and projects the matrix to rank k.
-    Each client sends its row of d numbers. The server sends the k leading right singular vectors V
-    of the matrix to the clients, and each client projects its own row. B⁰ is the last V, and the
-    first head of a client with row θ is ``Vᵀ θ``.
+    ``init_rounds`` rounds takes a gradient step on every row and projects the matrix to rank k. In
+    a round, each client sends its row of d numbers. The server sends the k leading right singular
+    vectors V of the matrix to the clients, and each client projects its own row. B⁰ is the V of the
+    last round, and the first head of a client with row θ is ``Vᵀ θ``.
 ``random``
     orthonormalises a Gaussian matrix. Each client draws its first head from N(0, s² I_k), with
     s = ``init_heads``.
 
-If `start` is given, B⁰ is `start`, orthonormalised. With `start` or ``moments``, heads start from
-zero. If `batch` is given, ``moments`` and ``pgd`` use only the first batch. With ``fresh``, no
-later round uses the first batch.
+If the parameter `start` is given, B⁰ is `start`, orthonormalised. With `start` or ``moments``, the
+first heads are zero. If `batch` is given, ``moments`` and ``pgd`` use only the first `batch`
+samples of each client. With ``fresh``, no later round uses these samples.
 """
 
 from __future__ import annotations
@@ -53,12 +54,13 @@ class Params(Participating, Parameters):
     n_components : int
         Number k of columns of B.
     rounds : int
-        Number T of rounds after the start.
+        Number T of rounds after the computation of B⁰.
     step : float
-        Step size η σ̄² on the representation B, where σ̄ is `head_sigma`.
+        Product η σ̄² of the step size η on the representation B and the square of σ̄ =
+        `head_sigma`.
     head_sigma : float
-        Scale σ̄ = σ_max(W*)/√n of the n clients' true heads W*, in units of the labels; 1 makes
-        `step` equal to η.
+        Scale σ̄ of the heads, in units of the labels. For the matrix W* of the n clients' true
+        heads, σ̄ is σ_max(W*)/√n. With σ̄ = 1, `step` is equal to η.
     head_step : float
         Size α of a gradient step on a client's head.
     participation : float
@@ -69,15 +71,16 @@ class Params(Participating, Parameters):
     fresh : bool
         If true, each round uses the next `batch` samples, and no sample is used twice.
     init : str
-        Method for the starting matrix B⁰, as described in `fedcore.parts.representation`.
+        Method that computes the starting matrix B⁰; `fedcore.parts.representation` describes the
+        methods.
     init_rounds : int
         Number of rounds of ``init="pgd"``.
     init_step : float
-        Step size of ``init="pgd"`` on the loss ‖X θ − y‖²/2m of the authors' notebook.
+        Step size of ``init="pgd"`` on the loss ‖X θ − y‖²/2m, as in the notebook of Collins et al.
     init_heads : float
         Standard deviation of the first heads of ``init="random"``, in units of the labels.
     start : ndarray of shape (n_features, n_components), optional
-        Starting matrix B⁰, orthonormalised first, which replaces `init`.
+        Starting matrix B⁰, which the method orthonormalises first. If given, `init` has no effect.
     """
 
     rounds: CountOrZero = 200
@@ -103,7 +106,7 @@ class Params(Participating, Parameters):
         return self.step / self.head_sigma**2
 
     def batch_of(self, data: Labelled, t: int) -> Labelled:
-        """Return the samples that a client uses in round t ≥ 1, or for the start B⁰ if t = 0.
+        """Return the samples that a client uses in round t ≥ 1 or, if t = 0, for computing B⁰.
 
         Raises
         ------
@@ -123,9 +126,9 @@ class Params(Participating, Parameters):
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:
-    """Return the cost of the whole run, with the start.
+    """Return the cost of the whole run, including the computation of B⁰.
 
-    In each round, every participant downloads one (`rows`, k) block and uploads one.
+    In each round, every participant downloads one matrix of shape (`rows`, k) and uploads one.
     """
     start = start_communication(params, shape)
     block = params.n_participants(shape.n_clients) * rows * params.n_components
@@ -134,7 +137,7 @@ def communication(params: Params, shape: Shape, rows: int) -> Cost:
 
 
 def local_models(federation: Federation, B: np.ndarray) -> np.ndarray:
-    """Read all clients' coefficients ``B wᵢ``, shape (n_clients, d); this sends no message."""
+    """Return all coefficients ``B wᵢ``, shape (n_clients, d), without sending a message."""
     return np.asarray(federation.client_state("w")) @ B.T
 
 
@@ -193,7 +196,7 @@ def start_communication(params: Any, shape: Shape) -> Cost:
 
 
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
-    """Return B⁰ by ``pgd``: clients store the rows θ, and the server computes the row space."""
+    """Return B⁰ by ``pgd``: each client stores its row θ, and the server computes the row space."""
 
     @stacked
     def first_step(data: Labelled, state: Any, message: Any) -> np.ndarray:

@@ -1,21 +1,26 @@
 """Total privacy loss ε of a composition of privacy events, at a given δ.
 
-The events of `fedcore.privacy.events` may be chosen adaptively.
+An event (see `fedcore.privacy.events`) describes how one noisy release depends on one row of data.
+Later releases may depend on the results of earlier ones.
 
-Gaussian and `Bounded` events are composed in closed form, exact up to rounding. Several Gaussian
-mechanisms equal one Gaussian mechanism with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian
-differential privacy*, JRSS-B 2022, Corollary 3.3). Balle & Wang (ICML 2018) give δ(ε) for a
-Gaussian mechanism. Every (ε, δ)-DP mechanism is dominated by a pair of distributions with the three
-losses ε, −ε and ∞ (Kairouz, Oh & Viswanath, *The composition theorem for differential privacy*,
-ICML 2015). The finite losses of several equal mechanisms therefore have a binomial distribution.
+Gaussian mechanisms, and mechanisms known only to be (ε, δ)-DP (`Bounded`), are composed in closed
+form, exactly up to rounding. Several Gaussian mechanisms equal one Gaussian mechanism with ``1/σ² =
+Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*, JRSS-B 2022, Corollary 3.3). Balle &
+Wang (ICML 2018) give the δ(ε) of a Gaussian mechanism, its least δ for a given ε. Every (ε, δ)-DP
+mechanism is dominated by a pair of distributions with the three privacy losses ε, −ε and ∞
+(Kairouz, Oh & Viswanath, *The composition theorem for differential privacy*, ICML 2015). The number
+of losses +ε among the finite losses of several equal mechanisms therefore has a binomial
+distribution.
 
 The loss of a Laplace mechanism also has a distribution in closed form. Laplace losses, and
-compositions with more than `MAX_LOSSES` losses, are put on a grid of evenly spaced losses. The
+compositions with more than `MAX_LOSSES` losses, are rounded to a grid of evenly spaced losses. The
 probability of each loss is divided between the two nearest grid points, so that the total
-probabilities under the two neighbouring data sets do not change. The grid never makes δ(ε) smaller
-(Doroshenko et al., *Connect the dots*, PETS 2022). The error is of second order in the grid's step.
+probabilities under the two neighbouring data sets do not change. This rounding never makes δ(ε)
+smaller (Doroshenko et al., *Connect the dots*, PETS 2022). The error in δ(ε) is of second order in
+the grid's step.
 
-If a paper has its own formula for ε, the formula is in the module of the paper's algorithm.
+If a paper has its own formula for ε, the code of the formula is in the module of the paper's
+algorithm.
 """
 
 from __future__ import annotations
@@ -43,12 +48,12 @@ Key = tuple[tuple[str, float, float, int], ...]
 
 
 def epsilon(events: Mapping[Event, int], delta: float) -> float:
-    """Return the least ε for which this accountant proves the composition to be (ε, δ)-DP.
+    """Return the least ε for which this accountant proves the composition of `events` (ε, δ)-DP.
 
     Parameters
     ----------
     events : mapping of Event to int
-        Number of times that each event was charged to the same record (row of data).
+        For each event, the number of times that it was charged to the same record (row of data).
     delta : float
         Number δ in (0, 1).
 
@@ -83,7 +88,7 @@ def find_least(enough: Callable[[float], bool], low: float, high: float) -> floa
 
 
 def require_delta(delta: Any) -> None:
-    """Require a δ strictly between 0 and 1."""
+    """Raise an `InputError` unless δ is strictly between 0 and 1."""
     real(above=0, below=1)(delta, "delta")
 
 
@@ -131,7 +136,7 @@ class Loss(NamedTuple):
 
 
 def _loss(key: Key, delta: float) -> Loss:
-    """Return the privacy loss of all events together, accurate enough for this δ.
+    """Return the privacy loss of all events together; δ decides how far tails are cut off.
 
     All Gaussian events together act as one Gaussian mechanism. The δ(ε) of the composition is
     δ(ε − l) of this Gaussian mechanism, averaged over the total losses l of all other events.
@@ -180,11 +185,11 @@ class Grid(NamedTuple):
     lost: float = 0.0
 
     def losses(self) -> Losses:
-        """Return the losses as an array, with their probabilities."""
+        """Return the same losses and probabilities, with the losses as an array."""
         return Losses(self.low + self.step * np.arange(len(self.weights)), self.weights, self.lost)
 
     def of_step(self, step: float) -> Grid:
-        """Return the losses on a grid with the given step, which must be at least `self.step`."""
+        """Return the losses rounded to a grid of the given step, which is at least `self.step`."""
         if step == self.step:
             return self
         at = self.step * np.arange(len(self.weights))
@@ -197,11 +202,11 @@ def _bounded(epsilon: float) -> Grid:
 
 
 def _laplace(epsilon: float) -> Grid:
-    """Return the losses of a Laplace mechanism on a grid.
+    """Return the losses of a Laplace mechanism, rounded to a grid.
 
     The loss is at most l with probability ``exp((l − ε)/2)/2`` for l in [−ε, ε), and never above ε.
-    Each grid cell adds ``exp((l − ε)/2) tanh(step/4)/2`` to the probability of the loss l at each
-    of its two ends.
+    Each interval between grid points adds ``exp((l − ε)/2) tanh(step/4)/2`` to the probability of
+    the loss l at each of its two ends.
     """
     step = 2.0 * epsilon / CELLS
     ends = np.ones(CELLS + 1)

@@ -1,10 +1,11 @@
-"""Ensure what every sensitivity assumes: rows of bounded norm, and sums in double precision.
+"""Ensure what all sensitivities assume: rows of bounded norm, and sums in double precision.
 
 A sum of n float32 terms has a relative rounding error of up to n·6e−8. If one row is removed, the
 error changes. With more than about 10⁵ rows, this change can exceed the row's own contribution. A
-release then depends on the row more strongly than the ledger charges (Casacuberta et al.,
-*Widespread underestimation of sensitivity in differentially private libraries and how to fix it*,
-CCS 2022). In double precision the relative error is at most about n·1e−16.
+noisy sum then depends on the row more strongly than the run's count of privacy loss assumes
+(Casacuberta et al., *Widespread underestimation of sensitivity in differentially private libraries
+and how to fix it*, CCS 2022). In double precision the relative error of the sum is at most about
+n·1e−16.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ def transposed_product(data: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def without_endless_rows(data: np.ndarray) -> np.ndarray:
     """Return a copy in double precision, in which rows of norm above `LONGEST_ROW` are zero.
 
-    Methods that accept rows of any norm need this copy. Products with rows of norm above
-    `LONGEST_ROW` could overflow, and NaN in the output would reveal such a row.
+    Private methods that accept rows of any norm need this copy. Products with rows of norm above
+    `LONGEST_ROW` could overflow, and a NaN in the output would reveal such a row.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def without_endless_rows(data: np.ndarray) -> np.ndarray:
 
 
 def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
-    """Require that all rows of a client have norm at most `bound`, up to rounding."""
+    """Raise an error unless all rows of a client have norm at most `bound`, up to rounding."""
     norms, who = row_norms(data), words.client(client)
     slack = SLACK.get(data.dtype, 0.0)
     row = words.row(who, int(norms.argmax()))
@@ -119,7 +120,7 @@ def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
 def require_norm(
     norm: float, bound: float, what: str, *, slack: float = 1e-6, advice: str = CLIP
 ) -> None:
-    """Require that the norm of a row is at most `bound`, up to a relative error of `slack`."""
+    """Raise an error unless `norm` is at most `bound`, up to a relative error of `slack`."""
     if norm > bound * (1.0 + slack):
         raise InputError(
             f"{what} has norm {norm:.6g}, above the bound {bound:g} of the privacy guarantee: "

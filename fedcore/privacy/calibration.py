@@ -1,4 +1,4 @@
-"""Find the least noise for which releases are (ε, δ)-DP."""
+"""Find the least noise with which given noisy releases are (ε, δ)-DP together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Calibration = Annotated[str, one_of(("tight", "paper"))]
 
 
 def gaussian_noise_multiplier(epsilon: float, delta: float, steps: int = 1) -> float:
-    """Return the least noise multiplier with which `steps` Gaussian releases are (ε, δ)-DP."""
+    """Return the least noise multiplier for (ε, δ)-DP of `steps` Gaussian releases together."""
     require_valid(POSITIVE, epsilon=epsilon)
     require_delta(delta)
     require_valid(whole(1), steps=steps)
@@ -23,14 +23,15 @@ def gaussian_noise_multiplier(epsilon: float, delta: float, steps: int = 1) -> f
 
 
 def calibrate(events: Callable[[float], Mapping[Event, int]], target: float, delta: float) -> float:
-    """Return the least noise for which ``events(noise)`` is (`target`, `delta`)-DP.
+    """Return the least noise with which the releases ``events(noise)`` are (`target`, `delta`)-DP.
 
     Parameters
     ----------
     events : callable
-        Function ``noise -> events``. The ε of the events must fall as the noise grows.
+        Function ``noise -> events`` that returns how often each privacy event occurs. The total ε
+        of the events must fall as the noise grows.
     target, delta : float
-        The ε and the δ that the releases may spend.
+        The ε and the δ that the releases may spend in total.
 
     Raises
     ------

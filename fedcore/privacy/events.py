@@ -1,9 +1,9 @@
 """Privacy events, which describe how strongly one release depends on one record (row) of a client.
 
-The run's neighbouring relation says what counts as a change of one record.
-`fedcore.privacy.mechanisms` charges an event for every release, and `fedcore.privacy.accounting`
-composes events. No privacy amplification by sampling is claimed: in each round, every participating
-client is charged the full event.
+The neighbouring relation of the run says which change of one record counts.
+`fedcore.privacy.mechanisms` counts an event for every release, and `fedcore.privacy.accounting`
+computes the ε of all events together. No privacy amplification by sampling is assumed: each event
+counts in full for every client that takes part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Gaussian:
     noise_multiplier : float
         Standard deviation of the noise on each entry, in units of `sensitivity`.
     sensitivity : float
-        Largest Euclidean (Frobenius) distance between released values for neighbouring data.
+        Largest Euclidean (Frobenius) distance between the values, before noise, for neighbouring
+        data.
     """
 
     noise_multiplier: float
@@ -43,7 +44,7 @@ class Laplace:
     noise_multiplier : float
         Scale b of the noise, in units of `sensitivity`. The release is (1/b)-DP.
     sensitivity : float
-        Largest L1 distance between released values for neighbouring data.
+        Largest L1 distance between the values, before noise, for neighbouring data.
     """
 
     noise_multiplier: float

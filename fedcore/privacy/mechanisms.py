@@ -1,20 +1,21 @@
-"""Mechanisms, which add noise to a release and charge its privacy loss to the ledger in one call.
+"""Mechanisms, which add noise to a value and charge the privacy loss to the ledger in one call.
 
 After `Federation.protect`, every client's state has an object ``state.privacy`` of the class
-`Mechanisms`. To release a value, a client step calls a method of ``state.privacy``. The method adds
-the noise and charges a privacy event to the ledger. A step may reply only with values that
-mechanisms returned during the same call of the step, with two exceptions: values computed from
-releases and declared with `derived`, and values released in earlier calls, if the step is marked by
-`post_processing`. Any other upload counts as unprotected, and makes the run's ε infinite. The
-ledger trusts these declarations and the stated sensitivities. The ledger detects an upload without
-noise, but not a wrong sensitivity or a wrong declaration.
+`Mechanisms`. To release a value, a client step (a function that runs at a client) calls a method of
+``state.privacy``. The method adds the noise and charges a privacy event to the ledger, which counts
+messages and privacy loss. A step may reply with values that these methods returned during the same
+call of the step. It may also reply with values that it computed from such values and declared with
+`derived`. A step marked by `post_processing` may reply with values released in earlier calls. Any
+other upload counts as unprotected, and makes the run's ε infinite. The ledger trusts the
+declarations and the stated sensitivities. It detects an upload without noise, but not a wrong
+sensitivity or a wrong declaration.
 
 Every record (row of data) belongs to one client, so the clients' privacy losses do not add up. The
-run's ε is the largest ε of any client. This ε is the guarantee against the server and every other
-observer of all messages. The server knows the run's seed. Noise therefore comes from a separate
-random stream. The seed of this stream is entropy of the operating system, unless the run is a
-simulation (`fedcore.privacy.noise`). Noise is drawn in floating point, and the guarantee does not
-cover attacks on the last bits of the noise (Mironov, CCS 2012).
+run's ε is the largest ε of any client. This ε holds against the server and every other observer of
+all messages. The server knows the seed of the run. Noise therefore comes from a separate random
+stream, whose seed is entropy of the operating system unless the run is a simulation
+(`fedcore.privacy.noise`). Noise is drawn in floating point, and the guarantee does not cover
+attacks on the last bits of the noise (Mironov, CCS 2012).
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ Value = TypeVar("Value")
 
 
 def post_processing(step: AnyStep) -> AnyStep:
-    """Mark a client step that replies only with values released in earlier calls."""
+    """Mark a client step as one that replies only with values released in earlier calls."""
     step.post_processing = True  # type: ignore[attr-defined]
     return step
 
 
 def derived(state: Any, value: Value) -> Value:
-    """Declare that `value`, a part of a reply, depends only on releases and public values.
+    """Declare that `value`, a part of a reply, depends only on noisy releases and public values.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Account:
     events : Counter of Event
         Number of times that each event was charged.
     unprotected : set of str
-        Names of client steps that have uploaded a value not returned by a mechanism.
+        Names of client steps that have uploaded a value neither released nor declared by `derived`.
     """
 
     events: Counter[Event] = field(default_factory=Counter)
@@ -77,7 +78,7 @@ class Account:
 
 
 class Privacy:
-    """Privacy part of the ledger, with one account per client.
+    """Privacy part of a run's ledger, with one account of privacy events per client.
 
     Parameters
     ----------
@@ -87,7 +88,8 @@ class Privacy:
     neighbours : {"replace_one", "add_or_remove_one", "zero_out_one", "change_entry"}
         Neighbouring relation to which all sensitivities of the run refer.
     simulated : bool, default=False
-        True if the noise can be drawn again from a seed. Such noise protects nobody.
+        True if the noise comes from a known seed and can be drawn again. Such noise protects
+        nobody.
     weakened : float, optional
         Factor by which an audit multiplies the noise. The ledger charges events as if this factor
         were 1.
@@ -116,13 +118,13 @@ class Privacy:
     def epsilon(self, *, delta: float | None = None) -> float:
         """Return the largest ε of any client so far, or infinity after an unprotected upload.
 
-        If released values decided when the run stopped, this ε can be below the run's budget. The
-        guarantee to quote is then the budget (docs/privacy.md).
+        If released values decided when the run stopped, this ε can be below the ε that the method
+        had as its budget. The guarantee to quote is then the budget (docs/privacy.md).
 
         Parameters
         ----------
         delta : float, optional
-            The δ at which ε is stated, by default the ledger's δ. For a composition of runs that
+            The δ at which ε is stated, by default the ledger's δ. After adding several runs that
             each use their whole δ, choose at least the sum of these δ; at a smaller δ, ε can be
             infinite.
         """
@@ -134,7 +136,7 @@ class Privacy:
         return max(accounting.epsilon(dict(e), delta) for e in distinct)
 
     def about(self) -> dict[str, Any]:
-        """Return δ, neighbouring relation, kind of accounting, kinds of events and noise source."""
+        """Return a dict: δ, neighbouring relation, accounting, kinds of events, source of noise."""
         kinds = {type(event).__name__ for account in self.accounts for event in account.events}
         return {
             "delta": self.delta,
@@ -160,7 +162,7 @@ class Privacy:
         )
 
     def __add__(self, other: Privacy) -> Privacy:
-        """Compose two runs on the same clients by adding the events of each client.
+        """Return the composition of two runs on the same clients: add up each client's events.
 
         Raises
         ------
@@ -190,25 +192,25 @@ class Privacy:
 
 
 class Mechanisms:
-    """Mechanisms of one client, which add noise and charge the client's account.
+    """Mechanisms of one client, which add noise and charge the client's privacy account.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Generator of the client's noise, independent of the client's public stream ``state.rng``.
+        Generator of the client's noise, independent of ``state.rng``, whose seed the server knows.
     account : Account
 
     Attributes
     ----------
     released : list
-        Values that mechanisms returned, or that `derived` declared, in the current call of a step.
-        An upload may consist of these values and of views of them.
+        Values that mechanisms returned, or that `derived` declared, in the current call of a client
+        step. An upload may consist of these objects and of views of these arrays.
 
     Notes
     -----
-    Released values must be finite real numbers; otherwise an `InputError` is raised. Integers and
-    booleans become float64 before noise is added. Noise on float32 values is added in float64, and
-    the sum is rounded to float32.
+    Values to be released must be finite real numbers; otherwise a mechanism raises an `InputError`.
+    Integers and booleans become float64 before noise is added. Noise on float32 values is added in
+    float64, and the sum is rounded to float32.
     """
 
     def __init__(self, rng: np.random.Generator, account: Account) -> None:
@@ -217,7 +219,7 @@ class Mechanisms:
 
     @property
     def hidden(self) -> np.random.Generator:
-        """Return the noise generator, to draw secret numbers that do not depend on the data."""
+        """Return the noise generator, from which a method can draw secret numbers besides noise."""
         return self._rng
 
     def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
@@ -227,7 +229,8 @@ class Mechanisms:
         ----------
         value : float or ndarray
         sensitivity : float
-            Largest Euclidean (Frobenius) distance between values for neighbouring data.
+            Largest Euclidean (Frobenius) distance between the values for two neighbouring data
+            sets.
         noise_multiplier : float
             Standard deviation of the noise in units of `sensitivity`.
         """
@@ -244,7 +247,7 @@ class Mechanisms:
         ----------
         value : float or ndarray
         sensitivity : float
-            Largest L1 distance between values for neighbouring data.
+            Largest L1 distance between the values for two neighbouring data sets.
         noise_multiplier : float
             Scale b of the noise, in units of `sensitivity`. The release is (1/b)-DP.
         """
@@ -315,7 +318,7 @@ class Mechanisms:
         return None
 
     def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
-        """Charge an (ε, δ)-DP mechanism that draws its own noise; return the noise generator.
+        """Charge an (ε, δ)-DP mechanism of the caller, and return the generator for its noise.
 
         The client step that calls this method must declare its reply with `derived`.
 
@@ -340,7 +343,7 @@ class Mechanisms:
         return value
 
     def covers(self, reply: Any) -> bool:
-        """Return whether all values in `reply` were released in this call of the client step."""
+        """Return whether all parts of `reply` are in `released`, or are views of arrays in it."""
         if isinstance(reply, Mapping):
             reply = list(reply.values())
         if isinstance(reply, list | tuple):
@@ -352,7 +355,7 @@ class Mechanisms:
 
 
 def _real(value: Any) -> Any:
-    """Require a finite real value, and convert it to float64 unless it is float32."""
+    """Require a finite real value, and convert it to float64 unless it is a float32 array."""
     if isinstance(value, float) and math.isfinite(value):
         return value
     array = np.asarray(value)

@@ -1,18 +1,20 @@
-"""Sources of privacy noise: the operating system's entropy, or the seed in a simulation.
+"""Sources of privacy noise: the operating system's entropy or, in a simulation, the run's seed.
 
-The server knows the root seed of a run, and every history stores it. The clients' public random
-streams (``state.rng``) derive from this seed. If the noise also derived from this seed, the server
-could draw the noise again and subtract it. The noise of each client therefore has a separate
-generator. The seed of this generator is entropy of the operating system and is not kept.
+The server knows the root seed of a run, and the run's history file stores it. The clients' random
+generators ``state.rng`` derive from this seed, so their numbers are public. If the noise also
+derived from this seed, the server could compute the noise and subtract it. The noise of each client
+therefore has a separate generator. The seed of this generator is entropy of the operating system,
+and fedcore does not store it.
 
-In a simulation the noise derives from the seed, so that the run can be repeated. Two runs with the
-same noise at different scales would reveal the data. Simulated noise therefore also depends on the
-name and the parameters of the run. Simulated noise protects nobody, and the ledger says so.
+In a simulation the noise derives from the seed, so that the run can be repeated. The results of two
+runs with the same noise at different scales would reveal the data. Simulated noise therefore also
+depends on the name and the parameters of the run. Simulated noise protects nobody, and the ledger
+(the run's privacy account) says so.
 
 The generator is numpy's PCG64, which is statistically sound but not cryptographic. An observer of
-enough unrounded output could in principle find the generator's state. In a release, however, the
-noise is scaled, added to a value and rounded. We know no attack on such releases, and no proof that
-none exists.
+enough unrounded output could in principle find the generator's state. A released value, however, is
+the rounded sum of scaled noise and a secret value. We know no attack on such releases, and no proof
+that none exists.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ SECRET = "noise from the operating system's entropy, not kept"
 class Weakened(NamedTuple):
     """Source of noise multiplied by a factor; the ledger charges events as if the factor were 1.
 
-    An audit runs a method with weakened noise to show that the audit would notice too little noise.
-    `fedcore.run` cannot weaken noise. If the noise of a run is weakened, the history says so.
+    An audit of a method's privacy also runs the method with weakened noise, to show that the audit
+    would notice too little noise. `fedcore.run` cannot weaken noise. If the noise of a run is
+    weakened, the run's history says so.
 
     Attributes
     ----------
@@ -51,7 +54,7 @@ class Weakened(NamedTuple):
 
 
 class WeakenedGenerator(np.random.Generator):
-    """Random generator that multiplies noise by a factor, but does not change other draws."""
+    """Random generator that scales normal, Laplace and Gumbel noise by a factor."""
 
     def __init__(self, bits: np.random.BitGenerator, factor: float) -> None:
         super().__init__(bits)
@@ -59,19 +62,19 @@ class WeakenedGenerator(np.random.Generator):
         self._factor = factor
 
     def standard_normal(self, *args: Any, **options: Any) -> Any:
-        """Draw standard normal numbers and multiply them by `factor`."""
+        """Draw normal numbers with mean 0 and standard deviation ``factor``."""
         return self._factor * super().standard_normal(*args, **options)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw normal numbers whose standard deviation is ``factor * scale``."""
+        """Draw normal numbers with mean `loc` and standard deviation ``factor * scale``."""
         return loc + self._factor * super().normal(0.0, scale, size)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw Laplace numbers whose scale is ``factor * scale``."""
+        """Draw Laplace numbers with mean `loc` and scale ``factor * scale``."""
         return loc + self._factor * super().laplace(0.0, scale, size)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw Gumbel numbers whose scale is ``factor * scale``."""
+        """Draw Gumbel numbers with location `loc` and scale ``factor * scale``."""
         return loc + self._factor * super().gumbel(0.0, scale, size)
 
 
@@ -85,7 +88,7 @@ def stream(source: Source | None, client: int) -> np.random.Generator:
     ----------
     source : numpy.random.SeedSequence, Weakened or None
         Source of the noise. None means fresh entropy of the operating system. Noise from a seed
-        differs from all public random streams, even if `source` is the seed of the run.
+        differs from all numbers of ``state.rng``, even if `source` is the seed of the run.
     client : int
     """
     if source is None:
@@ -97,7 +100,7 @@ def stream(source: Source | None, client: int) -> np.random.Generator:
 
 
 def label(simulated: bool, weakened: float | None) -> str:
-    """Return the text with which the ledger and the history describe the source of noise."""
+    """Return the words with which the ledger and the history describe the source of the noise."""
     if weakened is not None:
         return f"{SIMULATED}, and only {weakened:g} of what is claimed, to test an audit"
     return SIMULATED if simulated else SECRET
@@ -106,13 +109,14 @@ def label(simulated: bool, weakened: float | None) -> str:
 def simulated(
     seed: np.random.SeedSequence, name: str, params: Mapping[str, Any]
 ) -> np.random.SeedSequence:
-    """Derive a source of noise from the seed of a simulated run.
+    """Return the seed of the noise of a simulated run, derived from the run's seed.
 
     Parameters
     ----------
     seed : numpy.random.SeedSequence
     name : str
-        Name of the algorithm or, in the workflow, name of the planned run (cell).
+        Name of the algorithm or, in the Snakemake workflow, name of the cell (one algorithm on one
+        problem).
     params : mapping
         Hyper-parameters. Runs that differ in a hyper-parameter, such as ε, share no noise.
     """

@@ -32,9 +32,10 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """Facts about sample matrices Sᵢ that are replaced by factors Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ``.
+    """Facts about the clients' original rows Sᵢ, if factors Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` replace them.
 
-    Results that depend only on Gram matrices are the same for Rᵢ and Sᵢ, up to rounding.
+    A result that depends only on the Gram matrices ``SᵢᵀSᵢ`` is the same for Rᵢ and Sᵢ, up to
+    rounding.
 
     Attributes
     ----------
@@ -51,8 +52,8 @@ class Reduction:
 class Clients(Sequence[Any]):
     """Sequence of client matrices that knows shapes and data types before it reads a matrix.
 
-    The matrices and labels cannot be written to, because later runs use them, and results in `kept`
-    depend on them.
+    The matrices and labels are read-only, because later runs use them, and because the results in
+    `kept` depend on them.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Clients(Sequence[Any]):
     labels : sequence of ndarray of shape (n_i,), optional
         One label per sample.
     reduction : Reduction, optional
-        Facts about the clients' rows, if `matrices` contains factors instead of the rows.
+        Facts about the original rows, if `matrices` contains factors in place of the clients' rows.
 
     Attributes
     ----------
@@ -79,8 +80,8 @@ class Clients(Sequence[Any]):
         Whether the matrices are `SparseRows`.
     gram : ndarray or None
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
-        Results that later runs use again: `kept` for all clients together, and `kept_of` for each
-        client. All kept results must depend only on the data.
+        Computed results that later runs use again: `kept` for all clients together, and `kept_of`
+        for each client. These results must depend only on the data.
     reduction : Reduction or None
     labels : sequence of ndarray or None
     """
@@ -131,7 +132,7 @@ class Clients(Sequence[Any]):
         return self._matrices[i]
 
     def hold(self) -> None:
-        """Keep all matrices in memory, so that lazy matrices are not made again at each access."""
+        """Keep all matrices in memory; otherwise lazy matrices are made again at each access."""
         self._matrices = self[:]
 
     def labelled(self, i: int) -> Labelled:
@@ -179,7 +180,7 @@ class Clients(Sequence[Any]):
 
     @property
     def n_features(self) -> int:
-        """Number of columns of every matrix."""
+        """Number of features: all matrices have this number of columns."""
         return self.shapes[0][1]
 
     @property

@@ -13,7 +13,7 @@ def top_share(minor: int, gap: float) -> float:
     Parameters
     ----------
     minor : int
-        Number m of smaller eigenvalues, which is d − 1 if no eigenvalue is 0.
+        Number m of smaller eigenvalues; with d features, m is d − 1 if no eigenvalue is 0.
     gap : float
         Relative gap κ.
     """

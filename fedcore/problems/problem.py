@@ -1,6 +1,7 @@
-"""Problems, which consist of the clients' matrices and the exact answer for comparison.
+"""Problems: the clients' matrices, with the exact answer to which results are compared.
 
-For large sparse data, exact answers are computed from products with the data, not from an SVD.
+The exact answer is, for example, the SVD of all samples, or the model that generated the labels.
+For large sparse data, products with the data replace the SVD.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def add_to(digest: Any, matrix: np.ndarray | SparseRows) -> None:
 
 
 class Problem:
-    """Client matrices and the exact answer, which is computed on first use.
+    """Client matrices with the exact answer, such as their SVD, which is computed on first use.
 
     Attributes
     ----------
@@ -62,13 +63,14 @@ class Problem:
     note : str
         Remark about the data for readers of a result.
     truth : Truth, optional
-        Model that generated the clients' labels, if known.
+        Model that generated the clients' labels, or None if it is unknown.
     held_out : Clients, optional
         Labelled samples of every client on which classifiers are tested. No client trains on these
         samples.
     setting : dict
-        For one of several draws of a problem: this draw's values of the generator's parameters that
-        vary over the draws. The dict is empty if the draws differ only by their seeds.
+        Values of the generator's parameters for this problem, if it is one of several random draws
+        and these parameters differ between the draws. The dict is empty if the draws differ only by
+        their seeds.
     """
 
     def __init__(
@@ -119,10 +121,11 @@ class Problem:
     def answer(self) -> dict[str, np.ndarray]:
         """Exact answer as arrays for the history file.
 
-        The answer consists of the singular values of the stacked matrices. For a problem with
-        `truth`, it consists of the singular values of the true heads; for a problem with held-out
-        samples, of each client's numbers of training and held-out samples. If `by_products` is
-        true, the answer is empty.
+        For most problems, the answer consists of the singular values of the stacked matrices. For a
+        problem with `truth`, the answer consists of the singular values of the true heads (the
+        clients' own coefficients). For a problem with held-out samples, the answer consists of each
+        client's numbers of training and held-out samples. If `by_products` is true, the answer is
+        empty.
         """
         if self.held_out is not None:
             return {
@@ -137,9 +140,9 @@ class Problem:
         """Return the exact directions that a method should find, for the history file.
 
         The directions are the leading right singular vectors of the stacked matrices; the argument
-        `most` limits their number. For a problem with `truth`, the directions are the whole true
-        representation. The result is empty if there are held-out samples, or if `by_products` is
-        true.
+        `most` limits their number. For a problem with `truth`, the directions are all columns of
+        the true representation. The result is empty if there are held-out samples, or if
+        `by_products` is true.
         """
         if self.truth is not None:
             return {"representation": self.truth.representation}
@@ -149,7 +152,7 @@ class Problem:
 
     @property
     def by_products(self) -> bool:
-        """True if there is no `reference`, because an SVD of the sparse data would take minutes.
+        """True if `reference` is not available, because an SVD of the sparse data takes minutes.
 
         In this case, `exact_loss` and `leading_vectors` use products with the clients' data.
         """
@@ -177,11 +180,11 @@ class Problem:
 
     @property
     def n_features(self) -> int:
-        """Number of columns of every client's matrix."""
+        """Number of features: the columns of each client's matrix."""
         return self.clients.n_features
 
     def with_largest_row(self, norm: float) -> Problem:
-        """Return a copy scaled by one factor, so that the longest row has norm `norm`.
+        """Return a copy with all samples scaled by one factor, so that the longest has norm `norm`.
 
         Raises
         ------
@@ -209,7 +212,7 @@ class Problem:
         Q is an orthonormal basis of range(V). In the computation, the factor ``Σ Wᵀ`` of the SVD of
         S replaces S, because this factor has at most d rows. If `by_products` is true, the loss is
         computed as ½(‖S‖² − ‖S Q‖²), with a rounding error relative to ‖S‖². The loss for the last
-        V is kept, because methods with a fixed V need this loss at every iteration.
+        V is stored, because a method that keeps V fixed needs the same loss at every iteration.
 
         Parameters
         ----------

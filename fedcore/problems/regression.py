@@ -15,8 +15,8 @@ import numpy as np
 class Truth(NamedTuple):
     """Model that generated the labels, and samples on which no client trains.
 
-    The fields ``new_…`` describe clients that join after training: their true heads, and the
-    labelled samples to which these clients fit their own heads.
+    The fields ``new_…`` describe clients that join after training: their true heads w_i, and the
+    labelled samples to which these clients fit their heads.
     """
 
     representation: np.ndarray  # B*, (d, k), orthonormal columns
@@ -37,14 +37,14 @@ class Truth(NamedTuple):
     def head_singular_values(self) -> np.ndarray:
         """Singular values of the scaled heads ``W*/√n``, descending, shape (k,).
 
-        If all clients take part in every round, the first value is σ̄_max,* of the paper, and the
-        last is σ̄_min,*.
+        If all clients take part in every round, the first value is σ̄_max,* of Collins et al. (ICML
+        2021), and the last is σ̄_min,*.
         """
         return np.linalg.svd(self.heads, compute_uv=False) / np.sqrt(len(self.heads))
 
 
 def least_squares(A: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the minimum-norm solution of ``min ‖A w − y‖``, for one problem or a stack of them.
+    """Return the minimum-norm solution w of ``min ‖A w − y‖``, for one A or a stack of them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Write a problem to an HDF5 file with a checksum, and read it again."""
+"""Write and read problem files: HDF5 files with client data, the exact answer and a checksum."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SCHEMA = 1
 def save(
     problem: Problem | Sequence[Problem], path: str | os.PathLike[str], *, recipe: str = ""
 ) -> None:
-    """Write a problem, or several random draws of one problem, to an HDF5 file atomically.
+    """Write a problem (client data), or several random draws of it, to an HDF5 file atomically.
 
-    The file stores the `recipe`, a digest of settings and code
+    The file stores `recipe`, a digest of the settings and the code that made the problem
     (`fedcore.experiments.build.recipe`).
 
     Raises
@@ -48,7 +48,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
-    """Read the problem in a file; if the file holds several draws, read the first.
+    """Read the problem in a file; if the file holds several random draws, read the first.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 
 def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Problem]:
-    """Read all draws of a problem; raise DataError if a given `recipe` differs from the file's."""
+    """Read all random draws in a problem file; raise DataError if the file has another `recipe`."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
         if "clients" not in file and "draws" not in file:
@@ -155,7 +155,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) ->
 
 
 def _require_fit(problem: Problem) -> None:
-    """Raise an error if the shapes of a problem's parts do not fit together.
+    """Raise an error if the shapes of clients, Gram matrix and exact answer do not fit together.
 
     The clients' matrices are not read.
     """
@@ -182,7 +182,8 @@ def _values(found: h5py.Dataset | h5py.Group) -> Matrices:
 def _clients(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) -> Clients:
     """Return the clients in an HDF5 group, with their labels.
 
-    If the file is large or has a Gram matrix, the matrices are memory-mapped when used.
+    If the file is large or has a Gram matrix, the file is memory-mapped, and the matrices are read
+    at their first use.
     """
     gram = hdf5.value(group["gram"]) if "gram" in group else None
     labels = _values(group["labels"]) if "labels" in group else None

@@ -1,4 +1,4 @@
-"""Tasks that methods can learn, with the parameters and outputs that each task requires.
+"""Tasks of methods (subspace, classification), with the parameters and outputs they require.
 
 The argument ``task`` of `fedcore.algorithms.Algorithm` sets an algorithm's task. To add a task, add
 a class to this module.
@@ -20,24 +20,25 @@ from fedcore.validation import require_rank, require_start, require_tall
 
 
 class Task(ABC):
-    """Base class with the attributes and checks of a task.
+    """Base class of tasks; a task defines the parameters, checks and outputs of its methods.
 
     Attributes
     ----------
     fields : tuple of str
-        Fields that an algorithm's ``Params`` must have.
+        Parameters that an algorithm's class ``Params`` must have.
     packages : tuple of str
-        Additional packages whose versions a history records.
+        Additional packages whose versions a history (record of runs) contains.
     labelled : bool
         Whether every method of the task learns from labels.
     centred : bool
         Whether the samples may be centred before a run.
     twins : bool
-        Whether a run can be compared with a twin run, whose start differs only by rounding errors.
+        Whether a run can be compared with a twin run, whose starting matrix differs only by
+        rounding errors.
     printed : tuple of str
         Names of the metrics that the command line records by default.
     problem : mapping
-        Default settings with which the command line prepares samples, such as their scale. The keys
+        Default settings with which the command line prepares samples, such as ``scale``. The keys
         are the same as for a problem in a paper's ``experiments.yaml``.
     """
 
@@ -55,7 +56,7 @@ class Task(ABC):
 
     @abstractmethod
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Raise an error if parameters do not fit the data."""
+        """Raise an error if the parameters `settings` do not fit the data of `problem`."""
 
     @abstractmethod
     def check_samples(self, clients: Clients) -> None:
@@ -70,7 +71,7 @@ class Task(ABC):
 
     @abstractmethod
     def components(self, output: Mapping[str, Any]) -> np.ndarray | None:
-        """Return an output's subspace as orthonormal rows, or None if there is no subspace."""
+        """Return orthonormal rows that span an output's subspace, or None without a subspace."""
 
 
 class Subspace(Task):
@@ -80,13 +81,13 @@ class Subspace(Task):
     printed = ("objective", "subspace_distance")
 
     def measures(self, problem: Problem) -> tuple[str, ...]:
-        """Return the name of the objective."""
+        """Return ``objective`` as the only name."""
         return ("objective",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Check the rank and the start.
+        """Check the number of components and the starting matrix.
 
-        In a private run, the number of samples does not limit the rank.
+        In a private run, the number of components may exceed the number of samples.
         """
         at_most = problem.n_features if private else problem.n_samples
         require_rank(settings.n_components, at_most, problem.n_features)
@@ -131,7 +132,7 @@ class Classification(Task):
         """Accept all data, because `fedcore.deep.learner` checks whether they fit the network."""
 
     def check_samples(self, clients: Clients) -> None:
-        """Accept all samples."""
+        """Accept all samples without a check."""
 
     def require(self, output: Any, who: str, n_features: int) -> None:
         """Raise an error if the output is not a mapping."""

@@ -1,4 +1,4 @@
-"""Present histories as text, tables and figures."""
+"""Present histories (the records of runs) as text, tables and figures."""
 
 import os
 from pathlib import Path

@@ -32,10 +32,10 @@ LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
 
 def axes(histories: Mapping[str, Recorded]) -> list[str]:
-    """Return the columns of `LEDGER` in which some history has more than two different values.
+    """Return the columns of `LEDGER` (rounds, bytes, ε) with over two values in some history.
 
-    If there is no such column, the result is ``iteration`` if it has more than two values in some
-    history, and otherwise ``round``.
+    If there is no such column, the result is ``iteration`` if this column has more than two values
+    in some history, and otherwise ``round``.
     """
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())
@@ -50,7 +50,7 @@ def figure(
     path: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> Figure:
-    """Draw every metric against columns such as rounds or bytes, with a curve for each history.
+    """Draw every metric against columns such as rounds or bytes, with a curve per history.
 
     If all histories have the same known best value of an objective, the figure shows the
     objective's relative excess over this value.
@@ -60,9 +60,8 @@ def figure(
     histories : mapping of str to History
         Histories, keyed by the names that the legend shows.
     against : sequence of str, optional
-        Columns for the horizontal axes, such as ``round``, ``bytes_up``, ``bytes_down``,
-        ``epsilon`` and ``iteration``. The default is ``round``, or ``iteration`` if rounds do not
-        vary.
+        Columns for the horizontal axes: ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or
+        ``iteration``. The default is ``round``, or ``iteration`` if only iterations vary.
     metrics : sequence of str, optional
         Metrics to draw. The default is all metrics that every history has.
     path : path-like, optional
@@ -133,7 +132,7 @@ def _panel(
     axis: str,
     drawn: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Draw one metric against one column of the histories."""
+    """Draw one metric of all histories against one of their columns, such as rounds."""
     limit = _common_best(histories.values(), metric)
     excess = limit is not None and limit > 0 and metric in OBJECTIVES
     linear = metric in LINEAR or any(np.any(h.columns[metric] < 0) for h in histories.values())
@@ -161,7 +160,7 @@ def _curves(
     drawn: Mapping[str, Any],
     floor: float | None,
 ) -> None:
-    """Draw the median and band of repeats, or one curve per repeat if their x-values differ."""
+    """Draw a history: median and band of its repeats, or a curve per repeat if x-values differ."""
     held = history.columns[axis].astype(float)
     held[history.columns["iteration"] < 0] = np.nan  # of a repeat that ended early
     values = np.where(np.isnan(held) | ~np.isfinite(values), np.nan, values)
@@ -177,7 +176,7 @@ def _curves(
 def _name(
     ax: Axes, histories: Mapping[str, Recorded], metric: str, axis: str, *, excess: bool
 ) -> None:
-    """Label the axes and write the title; in the first column, the title also names the data."""
+    """Label axes and set the title, which also names the data in the first column of panels."""
     if axis.startswith("bytes"):
         plotting.bytes_axis(ax, AXES[axis])
     else:
@@ -216,7 +215,7 @@ def _varies(history: Recorded, name: str) -> bool:
 
 
 def _common_best(histories: Collection[Recorded], metric: str) -> float | None:
-    """Return a metric's best possible value; None if unknown or different between data sets."""
+    """Return a metric's best possible value; None if unknown or different between histories."""
     found = [best(history, metric) for history in histories]
     known = [values for values in found if values is not None]
     if len(known) < len(found) or np.ptp(np.concatenate(known)) > 1e-9 * abs(known[0][0]):

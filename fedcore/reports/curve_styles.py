@@ -1,7 +1,7 @@
 """Colour and line style (look) of each algorithm in all figures.
 
 An algorithm may declare a look, such as ``look=("blue", "dashed")``; otherwise its name determines
-the look. If a look changes, figures are drawn again, but no experiment runs again.
+the look. If a look changes, the workflow draws figures again, but runs no experiment again.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the look of each method; the tag ``method`` of a planned run (cell) names its method.
+    """Return the colour and dash of each method that the runs (cells) in `plan` name.
 
-    The function `distinct_looks` chooses the looks. A method keeps its look in all experiments, on
-    a run's pages and in the run's notebook.
+    The tag ``method`` of a cell names its method, and `distinct_looks` chooses the looks. A method
+    has the same look in all experiments, on the run's web pages and in the run's notebook.
     """
     cells = plan["cells"].values()
     methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}

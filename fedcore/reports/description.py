@@ -39,8 +39,8 @@ def describe(history: History) -> dict[str, Any]:
         subspace. Each entry of ``metrics`` has ``units`` and the ``median``, ``min`` and ``max`` of
         the metric's last values. If the best possible value of the metric is known, ``at best`` has
         the median, min and max of this value over the random data sets. In a private run,
-        ``released`` says whether the run releases the metric. Entries that the history does not
-        have are left out.
+        ``released`` says whether the run releases the metric. Keys for which the history has no
+        data are left out.
     """
     about, seconds = history.about, history.seconds
     spent = [name for name in COLUMNS if name in history.columns and name != "diverged"]
@@ -127,15 +127,15 @@ def add_components(
 
 
 def _components(history: History) -> dict[str, Any]:
-    """Return the components of the first repeat.
+    """Return the components of a history's first repeat, and their variances.
 
     Returns
     -------
     dict
         ``features`` has the names of the features, or is None, and ``weights`` has one row per
         component. ``explained_variance`` and ``explained_variance_ratio`` are left out for a
-        private run, which releases only directions. The dict is empty for a run without principal
-        axes.
+        private run, which releases only directions. The dict is empty for a run with neither
+        principal axes nor a released basis.
     """
     final = history.final
     matrix = final.get("components", final.get("basis") if history.released is not None else None)

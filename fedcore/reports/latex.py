@@ -47,7 +47,7 @@ def table(
 
 
 def cell(text: str) -> str:
-    r"""Return the text of a cell in LaTeX; a number becomes a formula.
+    r"""Return the text of a table cell in LaTeX; a number becomes a formula.
 
     Examples
     --------

@@ -31,12 +31,12 @@ class Recorded(Protocol):
 
 
 def measured(history: Recorded) -> list[str]:
-    """Return the names of a history's metrics and of the algorithm's own columns, sorted."""
+    """Return the sorted names of a history's metrics and of the algorithm's own columns."""
     return sorted(set(history.columns) - set(COLUMNS))
 
 
 def best(history: Recorded, name: str) -> np.ndarray | None:
-    """Return a metric's best possible value for each draw of the data, shape (draws,), or None."""
+    """Return a metric's best possible value for each random data set, shape (draws,), or None."""
     squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
     rank = history.about.get("params", {}).get("n_components")
     if not squares.size or not isinstance(rank, int):

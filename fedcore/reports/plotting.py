@@ -1,4 +1,4 @@
-"""Figures: one style for matplotlib, drawing functions that papers share, and figure files.
+"""Draw figures in one style of matplotlib, and write them as PNG and PDF files.
 
     plt.style.use(["default", plotting.STYLE])
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
@@ -132,7 +132,7 @@ def save(
 
 
 def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
-    """Write title, line and corner outside the panels; the saved image grows to include them."""
+    """Write the three texts outside the panels; the saved image grows to include the texts."""
     figure.draw_without_rendering()  # finds the layout, once for all files
     figure.set_layout_engine("none")
     for legend in figure.legends:  # by itself it moves to the edge of the file
@@ -223,9 +223,9 @@ def curve(
     """Draw the median over repeats with a band, or the mean with its confidence interval.
 
     A record is a recorded iteration. A repeat that ended early has the value NaN at later records,
-    and does not count there. On a logarithmic axis, or with `floor`, values below the floor are
-    drawn at the floor, and a labelled line marks the floor. Call `log10_axis` before `curve` to
-    make an axis logarithmic.
+    where it is ignored. On a logarithmic axis, or with `floor`, values below the floor are drawn at
+    the floor, and a labelled line marks the floor. Call `log10_axis` before `curve` to make an axis
+    logarithmic.
 
     Parameters
     ----------
@@ -280,8 +280,9 @@ def curve(
 def title(ax: Axes, text: str, *shown: Any) -> None:
     """Set and wrap a panel's title, and mark surrogate or rebuilt data and data of unknown origin.
 
-    The marks ``[surrogate data]`` and ``[rebuilt data]`` are for histories made with surrogate or
-    rebuilt data. The mark ``[data of unknown origin]`` is for a history without a known status.
+    The title gets the mark ``[surrogate data]`` or ``[rebuilt data]`` if a history was made with
+    surrogate (synthetic) or rebuilt data. The title gets the mark ``[data of unknown origin]`` if a
+    history does not state an origin of its data that is in `STATUSES`.
     """
     histories: list[Recorded] = [getattr(one, "history", one) for one in shown]  # of runs, too
     found = {history.about.get("problem", {}).get("status") for history in histories}
@@ -413,7 +414,7 @@ def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.n
 
 
 def _near(middle: np.ndarray, *ends: np.ndarray) -> np.ndarray:
-    """Return the band's ends, clipped to a range around the curve, to choose the axis limits.
+    """Return the band's ends, clipped to a range around the curve; axis limits include them.
 
     The ends are clipped to the range from min/f to f · max of the curve, where f is the larger of
     max/min and 10. Repeats outside this range do not widen the axis.

@@ -1,6 +1,6 @@
 """Replay a run: recompute the error angle of every iterate that the run's history keeps.
 
-The angle is between the iterate's column space and the exact directions; the history holds both.
+The angle is between the iterate's column space and the exact subspace; the history has both.
 The recomputed angle must equal the metric that the run recorded.
 """
 
@@ -28,7 +28,7 @@ class Replay(NamedTuple):
     recomputed : ndarray
         The metric of each iterate, or NaN where the iterate is missing or not finite.
     recorded : ndarray
-        The metric in the columns of the history, or NaN where it was not computed.
+        The metric as the run recorded it, or NaN where the run did not compute it.
     measure : str
         Name of the metric. If no angle was recorded, the name is subspace_distance, or
         representation_distance for a representation.

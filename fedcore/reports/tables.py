@@ -218,7 +218,7 @@ def parse(cell: str) -> Value:
 
 
 def _plain(rows: Sequence[Mapping[str, Any]], what: str) -> list[Row]:
-    """Return the rows with Python's own types, and with columns in the order of the first row."""
+    """Return the checked rows, with Python's own types and the column order of the first row."""
     columns = list(rows[0]) if rows else []
     for name in columns:
         if not (isinstance(name, str) and name and name.isprintable() and name == name.strip()):

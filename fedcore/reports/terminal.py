@@ -29,9 +29,9 @@ def one_run(found: Description) -> str:
 
 
 def side_by_side(histories: Mapping[str, Description]) -> str:
-    """Return a table with each history's last values and costs (medians over its repeats).
+    """Return a table of each history's last metric values and costs (medians over its repeats).
 
-    If best possible values are known, a last row shows them.
+    If the best possible values of metrics are known, a last row shows them.
     """
     every = list(histories.values())
     metrics = sorted({name for found in every for name in found["metrics"]})
@@ -70,7 +70,7 @@ def _end(found: Description) -> str:
 
 
 def _data(found: Description) -> list[str]:
-    """Return a line with the data's name, status, sizes and repeats, and a line with its note."""
+    """Return a line with name, origin and sizes of the data, and a line with the data's note."""
     problem = found["problem"]
     relation = found.get("privacy", {}).get("neighbours")
     centred = " less their mean" if found["centred"] else ""
@@ -175,7 +175,7 @@ def weights(
 
 
 def _ledger(found: Description) -> list[str]:
-    """Return lines on the traffic between clients and server, and on the privacy loss ε."""
+    """Return lines on the run's traffic between clients and server, and on its privacy loss ε."""
     total, several = found["ledger"], found["repeats"] > 1
     if not total.keys() >= set(LEDGER):  # columns of a user's own
         return []
@@ -222,7 +222,7 @@ def contents(history: History) -> str:
 
 
 def replayed(history: History, found: Replay) -> str:
-    """Return a table of recomputed and recorded angles, and the number of iterates left out."""
+    """Return a table of recomputed and recorded angles, and how many iterates were not kept."""
     rows: list[tuple[str, ...]] = [("repeat", "iteration", "recomputed", "recorded")]
     for repeat, snapshot in zip(*np.nonzero(found.iteration >= 0), strict=True):
         place = repeat, snapshot
@@ -255,7 +255,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def _unreleased(history: History, name: str | None = None) -> str:
-    """Return a mark if the run is private and does not release the column `name`."""
+    """Return a mark if the run is private and does not release the column `name`, else ""."""
     return "" if history.released is None or name in history.released else NOT_RELEASED
 
 

@@ -1,9 +1,9 @@
 """Run all checks of one algorithm.
 
-The ledger counts no traffic for `Federation.observe`, `Federation.client_state` and
-`Federation.clients`, because recorders use these for metrics. An algorithm that computed its result
-with these three would communicate without cost. The check `learns_by_replies_only` finds such
-algorithms.
+A run's ledger, which counts its traffic, counts nothing for `Federation.observe`,
+`Federation.client_state` and `Federation.clients`, because recorders use these three for metrics.
+An algorithm that computed its result with them would communicate without cost. The check
+`learns_by_replies_only` finds such algorithms.
 """
 
 from __future__ import annotations
@@ -76,9 +76,10 @@ def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Rep
     """Check that an algorithm keeps the contract of `fedcore.algorithms`.
 
     Every parameter must declare its range and refuse values outside this range. Runs with equal
-    seeds must return equal bytes. Components must be orthonormal. The ledger's costs must equal the
-    costs that ``communication`` returns. A client's step may read only its data and messages, and
-    the server may read only replies. If the algorithm's `Case` names an oracle, a plain
+    seeds must return equal bytes. Components must be orthonormal. The counted traffic of a run must
+    equal the costs that the algorithm's function ``communication`` returns. A client step (a
+    function that runs at a client) may read only the client's data and state and the server's
+    messages. The server may read only replies. If the algorithm's `Case` names an oracle, a plain
     implementation of the method, the results of both must agree up to rounding. If the `Case` names
     a function `floor`, the algorithm must reach the optimum with the parameters that `floor`
     returns.
@@ -130,7 +131,7 @@ MAY_READ = (
 
 @check
 def learns_by_replies_only(subject: Subject) -> None:
-    """The server's result does not depend on values that it reads outside the protocol."""
+    """The result does not depend on values that the server reads outside the protocol."""
     only_subspace(subject)
     sends = False
     for options in options_of(subject):
@@ -160,7 +161,7 @@ def learns_by_replies_only(subject: Subject) -> None:
 
 @contextlib.contextmanager
 def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
-    """Falsify values read outside the protocol; yield the modules that read the clients' data."""
+    """Falsify what the methods `looks` return; yield the modules that read the clients' data."""
     readers: set[str] = set()
     read = Federation.clients.fget  # type: ignore[attr-defined]
 
@@ -183,7 +184,7 @@ def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
 
 
 def _wrong(reply: Any) -> Any:
-    """Return a reply with changed numbers; numbers in an array get different factors."""
+    """Return a reply with falsified numbers: each number in an array gets a factor of its own."""
     if isinstance(reply, tuple | list):
         return type(reply)(map(_wrong, reply))
     if not isinstance(reply, np.ndarray | np.generic | float | int):

@@ -1,4 +1,4 @@
-"""Compare an algorithm with a plain implementation, and check invariances."""
+"""Compare an algorithm with a plain implementation, and check when its result must not change."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
 def compare_with_oracle(
     subject: Subject, matrices: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> None:
-    """Require that the result of a run with seed 5 is near the result of the case's oracle."""
+    """Require that the run `found`, with seed 5, has nearly the result of the case's oracle."""
     assert subject.case.oracle is not None
     V, U = subject.case.oracle(matrices, Draws(5, len(matrices)), found.settings)
     held = found.output.get("U", found.output.get("heads"))
@@ -123,7 +123,7 @@ def compare_with_oracle(
 
 
 def require_near(actual: Any, desired: Any, rounding: Callable[[], float], what: str) -> None:
-    """Compare with tolerance `ROUNDING` and, if this fails, with the tolerance `rounding()`."""
+    """Require that two arrays agree up to `ROUNDING` or, if not, up to `rounding()`."""
     try:
         require_close(actual, desired, ROUNDING, what)
     except AssertionError:
@@ -136,9 +136,9 @@ def rounding_of_data(
     """Return a tolerance for V Vᵀ, measured by repeating the run `found` on rounded data.
 
     A change in the order of summation has at least the effect of rounding the data once. A method
-    that a stop rule ends amplifies this effect; FAPS amplifies it up to 1e7 times on centred data.
-    The run is repeated on data rounded in four ways. The tolerance is ten times the largest
-    relative change of V Vᵀ, and at least `ROUNDING`.
+    that a stop rule ends amplifies this effect; the algorithm FAPS amplifies it up to 1e7 times on
+    centred data. The run is repeated on data rounded in four ways. The tolerance is ten times the
+    largest relative change of V Vᵀ, and at least `ROUNDING`.
     """
     plain, moved = projection(found.basis), []
     for seed in range(4):
@@ -154,7 +154,7 @@ def rounding_of_data(
 
 @check
 def takes_sparse_clients(subject: Subject) -> None:
-    """Sparse clients give the same result as dense clients, if the module says sparse=True."""
+    """Sparse clients give the same result as dense ones, if the algorithm says sparse=True."""
     only_subspace(subject)
     if not subject.algorithm.sparse:
         raise Skipped("it does not say sparse=True")
@@ -179,7 +179,7 @@ def takes_sparse_clients(subject: Subject) -> None:
 
 @check
 def reaches_the_floor(subject: Subject) -> None:
-    """One or many clients reach the Eckart–Young floor with parameters from the case's `floor`."""
+    """With the parameters of the case's `floor`, the loss is the smallest that the rank allows."""
     only_subspace(subject)
     case = subject.case
     if case.asymptotic or subject.algorithm.labelled:

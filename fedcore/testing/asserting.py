@@ -53,7 +53,7 @@ def projection(basis: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def noted(setting: Mapping[str, Any], **more: Any) -> Iterator[None]:
-    """Add the run's parameters as a note to every error inside this context."""
+    """Return a context that adds the parameters of a run as a note to every error in it."""
     try:
         yield
     except Exception as error:
@@ -64,7 +64,7 @@ def noted(setting: Mapping[str, Any], **more: Any) -> Iterator[None]:
 
 
 def options_of(subject: Subject) -> Iterator[dict[str, Any]]:
-    """Yield each of the case's settings, first without and then, if possible, with a `start`."""
+    """Yield each of the case's settings, first without and then with a `start`, if possible."""
     for setting in subject.case.settings:
         yield dict(setting)
         if subject.subspace and setting.get("samples", 1) == 1:  # several samples have no start
@@ -72,6 +72,6 @@ def options_of(subject: Subject) -> Iterator[dict[str, Any]]:
 
 
 def only_subspace(subject: Subject) -> None:
-    """Skip the check if the algorithm learns no subspace."""
+    """Raise `Skipped` if the algorithm learns no subspace."""
     if not subject.subspace:
         raise Skipped("the algorithm learns no subspace")

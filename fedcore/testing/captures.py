@@ -1,9 +1,10 @@
 """Find values that a client step can read besides its data, its state and its message.
 
 A client step, a function that runs at a client, could read a value that the server knows but never
-sent. The ledger would not count such a value. Besides its data and state, a step may therefore read
-only hyper-parameters, broadcast values, and numbers that do not depend on the clients' data. A step
-that runs outside the protocol (`Federation.observe`) must get its arrays in its message.
+sent. The ledger, which counts the traffic, would miss such a value. Besides its data and state, a
+step may therefore read only hyper-parameters, broadcast values, and numbers that do not depend on
+the clients' data. A step that runs outside the protocol (`Federation.observe`) must get its arrays
+in its message.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Change = Callable[[Any], Any]  # of a step
 
 @contextlib.contextmanager
 def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None) -> Iterator[None]:
-    """Replace every client step by ``change(step)`` inside this context.
+    """Return a context in which every client step is replaced by ``change(step)``.
 
     After a method of `Federation` has run a changed step, ``after`` is called with this step.
     """
@@ -50,11 +51,11 @@ def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Inside this context, record the arrays and the numbers that client steps hold.
+    """Return a context that records the arrays and the numbers that client steps can reach.
 
     Each step is searched before and after it runs, because a step may write its data into a
-    closure. The caller sets the entry ``params`` of the yielded dict to the run's parameters, which
-    clients may know.
+    closure. The context yields a dict with the findings. The caller sets its entry ``params`` to
+    the run's parameters, which clients may know.
     """
     found: dict[str, Any] = {"places": set(), "numbers": [], "params": None}
 
@@ -97,7 +98,7 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
 
 
 def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the places and values of all objects that `step` holds, except parts of `params`."""
+    """Yield place and value of each object that `step` can reach, except parts of `params`."""
     seen, ahead, package = {id(step): step}, [("step", step)], _package(step)
     while ahead:
         place, value = ahead.pop()

@@ -1,4 +1,4 @@
-"""Facts about an algorithm for the checks, and random streams for its plain implementation.
+"""Facts that the checks of an algorithm need, and random streams for its plain implementation.
 
 An algorithm's module states these facts in the argument ``case=`` of its ``ALGORITHM``, as a
 mapping with parameters of `Case` as keys. The module therefore need not import this package.
@@ -23,7 +23,7 @@ USUAL = {"rounds": 8, "clip": True}
 
 
 class Draws:
-    """The random streams of a federation: one for the server, and two for each client.
+    """Random streams of a run: one for the server, and two for each client.
 
     A client's second stream draws simulated privacy noise.
 
@@ -54,17 +54,19 @@ class Case:
         Function ``(clients, draws, params) -> (V, U)``, a plain implementation of the method, where
         ``draws`` is a `Draws`. U is None for a method that computes no U.
     floor : callable, optional
-        Function ``(S, r) -> params`` that returns parameters with which the method must reach the
-        smallest possible loss (the Eckart–Young floor).
+        Function ``(S, r) -> params`` of the stacked samples S and the number r of components. It
+        returns parameters with which the method must reach the smallest possible loss (the
+        Eckart–Young floor).
     needs : callable
-        Function ``(S, r) -> params`` that returns values for the parameters without a default, and
-        values that make the result depend only on the stacked samples S.
+        Function ``(S, r) -> params``, like `floor`, that returns values for the parameters without
+        a default, and values that make the result depend only on S.
     settings : tuple of mapping
-        Sets of parameters for the runs that are compared with ``communication`` and the oracle.
+        Sets of parameters for the runs whose costs are compared with ``communication``, and whose
+        results are compared with the oracle.
     random : bool, optional
         True if another seed gives another result, and None if this is unknown.
     clients_draw_start : bool
-        True if V depends on random numbers of the clients even if `start` is given.
+        True if V depends on random numbers of the clients even with a starting basis `start`.
     depends_on_split : bool, optional
         True if the result depends on the split of the rows into clients, None if this is unknown.
     needs_equal_clients : bool

@@ -124,7 +124,7 @@ def shows_orthonormal_rows(subject: Subject) -> None:
 
 @check
 def records_counts_that_grow(subject: Subject) -> None:
-    """The history begins at iteration 0, its counts never fall, and its values are finite."""
+    """The history begins at iteration 0, counts of traffic never fall, and values are finite."""
     columns = subject.run().columns
     require(columns["iteration"][0] == 0, "its first record is not iteration 0")
     require(columns["iteration"].dtype.kind in "iu", "its iterations are not whole numbers")
@@ -137,7 +137,7 @@ def records_counts_that_grow(subject: Subject) -> None:
 
 @check
 def fills_its_own_columns(subject: Subject) -> None:
-    """Every record fills all columns that the algorithm declares, and no others."""
+    """At each recorded iteration, the algorithm gives values for exactly its declared columns."""
     declared = subject.algorithm.columns.keys()
     families, _ = metrics.families()
     taken = {*COLUMNS, *(metric.name for family in families.values() for metric in family)}

@@ -1,4 +1,4 @@
-"""Check that messages have the stated costs, and that nothing is exchanged without a message."""
+"""Check that messages have the stated costs, and that all exchange is by messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fedcore.words import counted
 
 @check
 def ends_when_told(subject: Subject) -> None:
-    """The algorithm sends and changes nothing after the recorder says that the run ends."""
+    """After the recorder ends the run, the algorithm sends nothing and changes nothing."""
     for setting in subject.case.settings:
         whole = subject.run(iterates="all", **setting)
         for last in (0, 1, 3):
@@ -70,7 +70,7 @@ def _compare_cut(subject: Subject, whole: FinishedRun, cut: FinishedRun, last: i
 
 @check
 def charges_what_it_says(subject: Subject) -> None:
-    """The ledger has the costs that `communication` states, at eight or four bytes per number."""
+    """The traffic is what `communication` states, at eight or four bytes per number."""
     clients = subject.clients
     for options in options_of(subject):
         with noted(options):
@@ -91,7 +91,7 @@ def charges_what_it_says(subject: Subject) -> None:
 
 @check
 def charges_short_clients(subject: Subject) -> None:
-    """Clients with fewer rows than components cost what `communication` states, or are refused."""
+    """A run with clients of fewer rows than components has the stated cost, or is refused."""
     only_subspace(subject)
     for rows, options in itertools.product(short_clients(), options_of(subject)):
         with noted(options, clients=len(rows)):
@@ -123,7 +123,7 @@ def _require_width(ledger: Any, width: int) -> None:
 
 @check
 def is_evaluated_for_free(subject: Subject) -> None:
-    """Metrics change neither the ledger nor the result."""
+    """The computation of metrics changes neither the counted traffic nor the result."""
     silent, measured = subject.run(measure=[]), subject.run(iterates="all")
     require(silent.ledger == measured.ledger, "metrics change the ledger")
     require(silent.arrays == measured.arrays, "metrics change what it returns")
@@ -183,7 +183,7 @@ def reads_messages_only(subject: Subject) -> None:
 
 
 def _watched_run(subject: Subject, clients: Clients, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arrays and numbers that the client steps of a run hold, as `watched` does."""
+    """Run the algorithm, and return the arrays and numbers that `watched` finds."""
     algorithm = subject.algorithm
     with watched() as seen:
 

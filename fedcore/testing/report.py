@@ -13,7 +13,7 @@ AGAIN = "for the same reason as above"
 
 
 class CheckFailed(AssertionError):
-    """Some check has failed; the message is the text of the `Report`."""
+    """At least one check has failed; the message is the text of the `Report`."""
 
 
 class Skipped(Exception):
@@ -21,7 +21,7 @@ class Skipped(Exception):
 
 
 class Unsaid(Skipped):
-    """A check needs an entry that the algorithm's case does not have."""
+    """A check is skipped because it needs an entry that the algorithm's `Case` does not have."""
 
 
 class Finding(NamedTuple):

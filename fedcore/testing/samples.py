@@ -1,4 +1,4 @@
-"""Small problems for the checks, made without the code that is being checked."""
+"""Small data sets for the checks, made without the code that is being checked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def uneven_clients() -> list[np.ndarray]:
 
 
 def short_clients() -> Iterator[list[np.ndarray]]:
-    """Yield two splits of the same rows into clients.
+    """Yield two splits of the same rows into clients, some of which have very few rows.
 
     Two clients of the first split, and all of the second, have fewer than RANK rows.
     """
@@ -58,7 +58,7 @@ def starting_basis(d: int = FEATURES, seed: int = 11) -> np.ndarray:
 
 
 def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
-    """Return labels of a model with a shared rank-r representation and data-dependent heads."""
+    """Return labels from a shared rank-r representation and each client's own weights (heads)."""
     B = np.linalg.qr(np.random.default_rng(23).standard_normal((clients[0].shape[1], r)))[0]
     heads = [np.ones(r) + s.sum(axis=0)[:r] for s in clients]
     return [(s @ B @ w + 0.1 * np.sin(100 * s[:, 0])).astype(s.dtype)
@@ -68,7 +68,7 @@ def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
 def images(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, draw: int = 0, dtype: Any = np.float64
 ) -> Clients:
-    """Return clients with Gaussian samples; each client has its own linear scores for classes."""
+    """Return clients with Gaussian samples, which each client labels by its own linear scores."""
     rng = np.random.default_rng(seed)
     common = rng.standard_normal((FEATURES, CLASSES))
     forms = [common + 0.5 * rng.standard_normal((FEATURES, CLASSES)) for _ in sizes]
@@ -81,5 +81,5 @@ def images(
 def held_out(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, dtype: Any = np.float64
 ) -> Clients:
-    """Return new samples like those of `images`, labelled by the same linear scores."""
+    """Return new samples for the clients of `images`, labelled by the same linear scores."""
     return images(sizes, seed=seed, draw=1, dtype=dtype)

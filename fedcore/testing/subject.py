@@ -1,4 +1,4 @@
-"""Run an algorithm that is being checked."""
+"""Run an algorithm that is being checked, on small data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NETWORK = {"model": "tiny_mlp", "rounds": 3, "rate": 0.1, "batch": 4, "epochs": 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run of an algorithm."""
+    """A finished run of an algorithm, with its settings, recorder, output and history."""
 
     algorithm: Algorithm
     settings: Any
@@ -40,12 +40,12 @@ class FinishedRun:
 
     @property
     def ledger(self) -> Ledger:
-        """Return the ledger of the federation."""
+        """Return the ledger, which has counted the run's traffic."""
         return self.recorder.ledger
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
-        """Return the recorded columns."""
+        """Return the recorded columns, each with one value per recorded iteration."""
         return self.recorder.columns()
 
     @cached_property
@@ -55,7 +55,7 @@ class FinishedRun:
 
     @property
     def shared(self) -> np.ndarray:
-        """Return the matrix V, or the basis if the method has no V."""
+        """Return the matrix V of U Vᵀ, or the orthonormal basis if the method has no V."""
         return self.output["V"] if "V" in self.output else self.output["basis"]
 
     @cached_property
@@ -103,7 +103,7 @@ class Subject:
         return Clients(matrices, labels=labels)
 
     def problem(self, clients: Clients) -> Problem:
-        """Return the clients' problem, with held-out samples for classifiers."""
+        """Return the clients' data as a `Problem`, with test samples if no subspace is learnt."""
         apart = (
             None if self.subspace else held_out([len(c) for c in clients], dtype=clients.dtypes[0])
         )

@@ -42,7 +42,7 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
 
 
 def require_size(path: Path | str, total: int) -> None:
-    """Raise an error if a table of `total` bytes is far larger than its file."""
+    """Raise `DataError` if a table of `total` bytes is far larger than its file at `path`."""
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
         says = f"{path} holds {total} bytes in a file of {size}: save it uncompressed (numpy.savez)"
@@ -50,7 +50,7 @@ def require_size(path: Path | str, total: int) -> None:
 
 
 def require_shape(path: Path | str, rows: int, columns: int) -> None:
-    """Raise an error if a sparse table states too many rows or columns."""
+    """Raise `DataError` if the file of a sparse table states too many rows or columns."""
     if columns > WIDEST:
         says = f"{path} says that it has {columns} features; at most {WIDEST} can be read"
         raise DataError(f"{says}: keep only the columns that have values")

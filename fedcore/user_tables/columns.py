@@ -54,7 +54,7 @@ def listed(names: Sequence[Any]) -> str:
 
 
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
-    """Return an error that names all unusable columns, and pass `more` to `TableError`."""
+    """Return a `TableError` that names all unusable columns; `more` are its other arguments."""
     alike: dict[str, list[Unfit]] = {}
     for one in unfit:
         alike.setdefault(one.kind if one.cells else one.what, []).append(one)

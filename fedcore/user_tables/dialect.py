@@ -1,4 +1,4 @@
-"""Find the lines and the cell separator of a text table (first of three steps)."""
+"""Find the lines and the cell separator of a text table (step 1 of 3 in reading it)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Lines = Sequence[tuple[int, list[str]]]
 
 
 class Text:
-    """The text of a file.
+    """The text of a file with a table.
 
     Attributes
     ----------

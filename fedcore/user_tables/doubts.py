@@ -169,10 +169,10 @@ def far_codes(values: np.ndarray) -> list[float]:
 
 
 def summaries(x: np.ndarray) -> Iterator[str]:
-    """Yield a message for each of the first and last rows that is the sum, mean, … of other rows.
+    """Yield a message for each row at the top or bottom that is the sum, mean, … of other rows.
 
-    Each of the first rows is compared with all rows below it, and each of the last rows with all
-    rows above it.
+    Each row at the top is compared with all rows below it, and each row at the bottom with all rows
+    above it.
     """
     x, most = x[:, :SAMPLE], min(ENDS, len(x) - SEVERAL)
     if most < 1:
@@ -193,7 +193,7 @@ def summaries(x: np.ndarray) -> Iterator[str]:
 
 
 def _with(sums: Sequence[Any], rows: np.ndarray) -> list[Any]:
-    """Return the columns' sums, sums of squares, minima and maxima, updated by `rows`."""
+    """Return the columns' sums, sums of squares, minima and maxima after adding `rows`."""
     total, squares, low, high = sums
     more = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
     low = np.minimum(low, rows.min(axis=0, initial=np.inf))

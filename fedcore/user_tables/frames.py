@@ -46,15 +46,15 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
 def column_orders(
     clients: Mapping[str, Any], names: Sequence[Any] | None, whose: str
 ) -> list[list[int] | None]:
-    """Return for each client the positions of its columns, in the column order of another table.
+    """Return the positions of each client's columns, in the column order of another table.
 
     Parameters
     ----------
     clients : mapping
         Clients, where each key is the client's name in messages.
     names : sequence or None
-        Column names of the other table, or None if it has no names. A range means that the column
-        numbers serve as names.
+        Column names of the other table, or None if it has no names. A range means that its columns
+        are named by their numbers.
     whose : str
         Name of the other table in messages.
 
@@ -102,7 +102,7 @@ def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
 
 
 def tell_totals(labels: Sequence[Any], who: str = "") -> None:
-    """Warn of labels such as "Total", which name rows of `who`, or clients if `who` is empty."""
+    """Warn of labels such as "Total", of the rows of `who` or, if `who` is empty, of clients."""
     for at, label in summarised([*labels]):
         what = f"{who}: row {row(who, at)}" if who else f"client {at}"
         says = f"{what} is called {label!r}, and counts as data: leave it out if it sums up others"
@@ -119,7 +119,7 @@ def tell(names: Sequence[Any], matrices: Sequence[Any], whose: str = "client {}:
     matrices : sequence of ndarray
         Matrices of numbers, one per client.
     whose : str
-        Start of a message about a row, with a placeholder for the client's number.
+        Start of a message about a row; ``{}`` in it is replaced by the client's number.
     """
     for doubt in find(names, matrices):
         who = whose.format(doubt.tables[0]) * (not doubt.columns)

@@ -1,9 +1,10 @@
 """Match a user's values to features, clients or rows by their labels.
 
 Labels are the column names of a data frame, the index of a pandas object, or the keys of a mapping.
-A pandas index 0, 1, 2, … does not count as labels. Values without labels are matched by position.
-An error is raised if labels do not match, a value is missing, or an object is no container of
-values.
+A pandas index 0, 1, 2, … counts as labels only if the features, clients or rows have the same
+labels. Values without labels are matched by position.
+An `InputError` is raised if labels do not match, a value is missing, or an object is no container
+of values.
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ def per_row(
 
 
 def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[list[Any]]:
-    """Return whether `own` has labels that mean more than row numbers.
+    """Return whether the labels `own` mean more than row numbers.
 
     A pandas index 0, 1, 2, … means more than row numbers only if `wanted` has the same labels.
     """

@@ -72,7 +72,7 @@ def check_clients(
 
 
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
-    """Check a matrix, and put columns that have names into the order of `names`.
+    """Check and return a matrix; columns that have names are put into the order of `names`.
 
     If `names` is None, the only permitted names are the column numbers 0, 1, 2, ….
     """

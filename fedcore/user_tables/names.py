@@ -1,4 +1,4 @@
-"""Find the column names of a text table (second of three steps), and match names between tables."""
+"""Find the column names of a text table (step 2 of 3), and match names between tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clean(name: str) -> str:
 
 
 def same(name: Any) -> str:
-    """Return a key that is equal for two names if they differ only by case and blanks."""
+    """Return a key of a name; names that differ only by case and blanks have equal keys."""
     return "".join(clean(str(name)).split()).casefold()
 
 

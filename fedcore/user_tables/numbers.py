@@ -1,4 +1,4 @@
-"""Convert the cells of a text table to numbers (third of three steps), and find ambiguous cells."""
+"""Convert the cells of a text table to numbers (step 3 of 3), and find ambiguous cells."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ __all__ = ["READERS", "Reading", "Table", "read", "readable", "together"]
 
 
 def readable(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path has the ending of a table format."""
+    """Return whether a path has the ending of a table format that can be read."""
     return Path(path).suffix.lower() in READERS
 
 
@@ -166,7 +166,7 @@ def _widen(tables: Sequence[Table]) -> None:
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
-    """Raise an error if any file lacks a requested column, or all lack a column to leave out."""
+    """Raise `TableError` if a file lacks a requested column, or all lack a column to leave out."""
     have = [{*map(str, table.known(how.asked)), *table.apart} for table in tables]
     for name in how.asked:
         lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
@@ -220,7 +220,7 @@ def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
 
 
 def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
-    """Keep the columns `labels` of a table, and return an `Unfit` for each unusable column."""
+    """Keep only the columns `labels` of a table; return an `Unfit` for each unusable column."""
     path, own = table.path, table.labels
     texts = {name: values for name, values in table.apart.items() if values is not None}
     if isinstance(table.x, list):

@@ -34,7 +34,7 @@ def _arrow(path: str) -> Any:
 
 
 def _csv(path: str, how: Reading) -> Table:
-    """Read the separator, the column names and the numbers of a CSV file."""
+    """Return the table in a CSV file; find its separator, column names and numbers."""
     arrow, text = _arrow(path), Text(path, how)
     sign, width, lines = find_separator(path, text, how)
     text.require_closed(sign)
@@ -99,7 +99,7 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
 
 
 def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[list[Any], int, int]:
-    """Return columns of texts, and the numbers of lines of another width and of blank lines."""
+    """Return columns of texts, the number of lines with another width, and that of blank lines."""
     texts = {str(i): arrow.string() for i in range(width)}
     skipped = list[str]()
 
@@ -130,7 +130,7 @@ def _uneven(path: str, text: Text, sign: str, first: list[str], top: int, few: b
 
 
 def _of_texts(table: Table, how: Reading) -> Table:
-    """Convert a table of texts to numbers; find out whether a dot or a comma marks decimals."""
+    """Convert a table of texts to numbers; find out whether dot or comma is the decimal point."""
     labels, texts = table.names, table.x
     _, other = names.match([how.asked, labels])  # which another file may spell in its own way
     called = [other.get(name, name) for name in labels]

@@ -28,8 +28,8 @@ class Reading:
     Attributes
     ----------
     apart : str, number, or collection of them
-        Columns to keep apart from the matrix. For an NPZ file, `apart` names vectors that are
-        stored beside the matrix.
+        Columns to keep apart from the matrix, such as labels. For an NPZ file, `apart` names
+        vectors that are stored beside the matrix.
     columns : str, number, or collection of them
         Columns to take as features (default: all).
     without : str, number, or collection of them
@@ -96,7 +96,7 @@ class Reading:
         return [*self.apart, *(self.columns or ()), *self.without]
 
     def keeps(self, name: str) -> bool:
-        """Return whether the column `name` is wanted as a feature."""
+        """Return whether the options ask for the column `name` as a feature."""
         wanted = self.columns is None or name in self.columns
         return wanted and name not in self.without and name not in self.apart
 
@@ -134,7 +134,7 @@ class Table:
         selected, `apart` has all vectors of an NPZ or LIBSVM file. A vector of numbers in an NPZ
         file becomes None if `Reading.apart` does not name it.
     guesses : list of Advice
-        Guesses made in reading the file, and the options that override them.
+        Guesses that were made about the file, and the options that override them.
     index : collection of str
         Columns in which pandas has stored its index.
     place : callable or None
@@ -200,7 +200,7 @@ class Table:
         return as_values(cells[0] if isinstance(cells, list) else cells)
 
     def where(self, row: int) -> str:
-        """Return a text that names the file and the row."""
+        """Return a text that names the file and one of its rows."""
         return f"{self.path}, {self.named(row)}"
 
     def named(self, row: int) -> str:

@@ -20,7 +20,7 @@ IDENTITIES = 10_177  # of the whole data set
 
 
 def chosen(identities: int | Sequence[int], what: str = "identities") -> list[int]:
-    """Return the identities as a list; a count n stands for the identities 1 to n."""
+    """Return the identities (numbers of persons) as a list; a count n stands for 1 to n."""
     listed = range(1, identities + 1) if isinstance(identities, int) else identities
     known = listed if isinstance(listed, Sequence) and len(listed) <= IDENTITIES else []
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i > 0 for i in known)

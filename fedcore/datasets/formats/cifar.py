@@ -82,7 +82,7 @@ def _members(path: Path, wanted: list[str]) -> list[bytes]:
 
 
 def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
-    """Read pickled batches, which are dictionaries with ``data`` (n, 3072) and a list of labels."""
+    """Read pickled dictionaries, each with ``data``, shape (n, 3072), and a list of labels."""
     path = folder / parts["archive"]
     images, labels = [], []
     for name, content in zip(parts["members"], _members(path, parts["members"]), strict=True):
@@ -104,7 +104,7 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
 
 
 def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
-    """Read zip files with ``labels.bin`` and lossless WebP pictures of 25 x 20 images each.
+    """Read zip files, each with ``labels.bin`` and lossless WebP pictures of 25 x 20 images.
 
     Labels and pixels are joined as in the official binary files, where each image's labels stand
     before its pixels. The sha256 of the result shows whether a zip file has the official images,

@@ -54,7 +54,7 @@ def read(
     n_features : int
         Not used.
     letters : str
-        Characters, which become the classes 0, 1, ….
+        Characters to read; in this order, they become the classes 0, 1, ….
     per_class : int
         Maximum number of images to read for each class.
 

@@ -33,11 +33,12 @@ def read(
     at_least: Count = 50,
     seed: CountOrZero = 0,
 ) -> Loaded:
-    """Draw random users with enough tweets, and read all tweets of these users.
+    """Draw random users with enough tweets, and read their tweets, except neutral ones.
 
-    A row contains the vectors of a tweet's first words, as many as fit into `n_features` numbers.
-    The vector of a word unknown to GloVe is zero, and zeros fill the rest of the row. Tweets are
-    split into words and punctuation as in the benchmark LEAF. Words are in lower case, as in GloVe.
+    A row contains the word vectors of a tweet's first words, as many as fit into `n_features`
+    numbers. The vector of a word unknown to GloVe is zero, and zeros fill the rest of the row.
+    Tweets are split into words and punctuation as in the benchmark LEAF. Words are in lower case,
+    as in GloVe.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def read(
     users : int
         Number of users to draw.
     at_least : int
-        Minimum number of tweets of each drawn user.
+        Minimum number of tweets, without neutral ones, of each drawn user.
     seed : int
         Seed of the draw.
 
@@ -59,7 +60,8 @@ def read(
     -------
     Loaded
         Samples x of shape (n_samples, n_features) in single precision. The labels y are 0
-        (negative) and 1 (positive), and ``owners`` numbers the users from 0.
+        (negative) and 1 (positive). ``owners`` has the number of each row's user; users are
+        numbered from 0.
     """
     path, table = folder / parts["archive"], parts["members"][0]
     with archive.opened(path) as file:

@@ -1,1 +1,1 @@
-"""Engines, which run client steps and return the replies, in one process or over MPI."""
+"""Engines, which run client steps (functions at the clients) in one process or over MPI."""

@@ -1,8 +1,8 @@
 """The default engine, which keeps all clients in this process.
 
-A client step runs client by client, unless a decorator of `fedcore.federation.execution` declares a
-faster way. If several runs proceed side by side (`fedcore.federation.lockstep`), one call of a step
-marked by `of_runs` serves all of these runs.
+A client step (a function that runs at a client) is called client by client, unless a decorator of
+`fedcore.federation.execution` declares a faster way. If several runs proceed side by side
+(`fedcore.federation.lockstep`), one call of a step marked by `of_runs` serves all of these runs.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Result = TypeVar("Result")
 
 
 class InProcess:
-    """Transport to clients in this process.
+    """Transport, by which a federation calls its clients, for clients in this process.
 
     Parameters
     ----------
     setup : Setup
         Clients, random seeds and options of the run.
     plain : bool, default=False
-        Whether every step runs client by client, as under the MPI engine.
+        Whether every client step runs client by client, as under the MPI engine.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class InProcess:
         Clients with their current samples.
     states : sequence of State
     sites : list of Site
-        For each client, the object that runs its steps.
+        For each client, the object that runs the client's steps.
     root : numpy.random.SeedSequence
         Root of the run's public random streams.
     plain : bool
@@ -73,7 +73,7 @@ class InProcess:
 
     @property
     def accounts(self) -> list[Account]:
-        """The privacy accounts of all sites; the ledger reads these objects, not copies of them."""
+        """The privacy accounts of all clients; the ledger reads these very objects, not copies."""
         return [site.account for site in self.sites if site.account is not None]
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
@@ -94,14 +94,14 @@ class InProcess:
             site.protect()
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
-        """Return the replies; see `Transport`."""
+        """Return the replies to a step, or values of states; see `Transport`."""
         if isinstance(order, Read):
             return self._held(order.name, of)
         replies = self._run(order, of)
         return narrow(replies) if order.narrow else replies
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum from the step's `summed` function, or None if that cannot be used."""
+        """Return the sum that the step's `summed` function computes, or None if it is not used."""
         at_once: Step | None = getattr(order.step, "summed", None)
         everyone = of == self._everyone or sorted(of) == list(self._everyone)
         if at_once is None or self.plain or not everyone or not self._hold_one(of):
@@ -121,7 +121,7 @@ class InProcess:
         return Total(total, len(of) * scalars, len(of) * size)
 
     def frame(self, start: np.ndarray) -> Frame | None:
-        """Return coordinates in which sums over all clients cost little; see `Federation.frame`.
+        """Return coordinates in which sums over clients cost little; see `Federation.frame`.
 
         The result is None if the features do not far outnumber the samples, if every step runs
         client by client, if the run is private, or if the clients' Gram matrix exists already.
@@ -183,7 +183,7 @@ class InProcess:
         return [step(site.data, site.state, opened(site.message)) for site in asked]
 
     def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
-        """Run a stacked step once for all participants, which hold the same message."""
+        """Run a step once for all participants (a stacked step); they hold the same message."""
         data: Any = self.clients.labelled_stack if self._labelled else self.clients.stack
         before = {i: self.sites[i].charged() for i in positions} if self._private else {}
         if positions == self._everyone:
@@ -213,7 +213,7 @@ class InProcess:
 
 
 def _meets(order: Do, message: Any) -> bool:
-    """Return whether one call of a step serves all runs in lockstep.
+    """Return whether one call of a step serves all runs that proceed side by side.
 
     A step of purpose "look", which only observes clients, runs separately for each run.
     """
@@ -222,7 +222,7 @@ def _meets(order: Do, message: Any) -> bool:
 
 
 def _in_all_runs(step: Step, at_once: Step, data: Any, state: Any, message: np.ndarray) -> Any:
-    """Return this run's reply; one call of `at_once` serves all runs that ask for `step`."""
+    """Return the reply to this run; one call of `at_once` serves all runs that ask for `step`."""
 
     def serve(asked: list[Any]) -> list[Any]:
         slots, states, messages = zip(*asked, strict=True)

@@ -1,14 +1,15 @@
 """Engine over MPI: every rank runs the same algorithm and holds a range of consecutive clients.
 
-Steps are not sent between ranks, because every rank has the algorithm and runs the steps of its own
-clients. Messages to clients come from rank 0. Replies are gathered at all ranks. A partial sum is
-passed from rank to rank in the order of the clients. Each rank adds the replies of its own clients
-one after the other, and the last rank broadcasts the total. A single process makes the same
-additions in the same order, so no bit of the sum depends on the number of ranks.
+Client steps (functions that run at a client) are not sent between ranks, because every rank has the
+algorithm and runs the steps of its own clients. Messages to clients come from rank 0. Replies are
+gathered at all ranks. A partial sum is passed from rank to rank in the order of the clients. Each
+rank adds the replies of its own clients one after the other, and the last rank broadcasts the
+total. A single process makes the same additions in the same order, so no bit of the sum depends on
+the number of ranks.
 
-At the beginning of every exchange, rank 0 broadcasts a hash of all exchanges so far and of the
-shapes in them. A rank that has computed a different hash ends the program. Without this check, such
-a rank could wait for a message that no other rank will send.
+At the beginning of every exchange of messages, rank 0 broadcasts a hash of all exchanges so far and
+of the shapes in them. A rank that has computed a different hash ends the program. Without this
+check, such a rank could wait for a message that no other rank will send.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Told(NamedTuple):
 
 
 class Ranks:
-    """The ranks of a program, as one of these ranks sees them.
+    """The ranks of a program from the view of one rank, which takes part in every exchange.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class Ranks:
         self._seen = b""
 
     def meet(self, what: str, value: Any = None) -> Any:
-        """Begin an exchange, and return the `value` that rank 0 has given."""
+        """Begin an exchange `what` of all ranks, and return the `value` that rank 0 has passed."""
         self.require_all()
         self._note(what)
         return self._told(Told(what[:SHOWN], self._seen, value)).value
@@ -118,7 +119,7 @@ class Ranks:
             )
 
     def first(self, job: Callable[[], Result]) -> Result:
-        """Call `job` at rank 0, then at the other ranks, which find the files made by rank 0."""
+        """Call `job` at rank 0, then at the other ranks, which find the files that rank 0 made."""
         found = [] if self.rank else [job()]
         self.meet("what rank 0 prepares")
         return found[0] if found else job()
@@ -157,7 +158,7 @@ class Ranks:
         return found
 
     def look(self, value: Any) -> None:
-        """Tell the other ranks, which wait for rank 0, what to read from their clients."""
+        """Tell the other ranks, which wait for rank 0, what their clients are asked."""
         try:
             self._told(Told("a look", self._seen, value, look=True))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -205,7 +206,7 @@ class Ranks:
 
 
 class Failure(NamedTuple):
-    """An error of a client.
+    """An error in a client's step, or in the reply of a client.
 
     If several clients fail, the error that a single process would find first is raised. This is the
     error with the lowest `stage` and, within this stage, with the lowest `place`.
@@ -259,7 +260,7 @@ class Sum:
 
 
 class Mpi:
-    """Transport at one rank, which runs the steps of this rank's clients.
+    """Transport at one rank; it runs the client steps of this rank's clients.
 
     Parameters
     ----------
@@ -423,7 +424,7 @@ class Mpi:
         return pickle.loads(self._link.broadcast(pickle.dumps(total) if me == last else b"", last))
 
     def _replies(self, order: Do, of: Sequence[int], mine: Sum) -> Iterator[Any]:
-        """Yield the replies of this rank's clients until a step fails, and count them in `mine`."""
+        """Yield replies of this rank's clients until a step fails; add their sizes to `mine`."""
         for place, i in enumerate(of):
             if i not in self._sites:
                 continue
@@ -473,7 +474,7 @@ def largest_entry(data: Any, state: Any, message: Any) -> float:
 
 
 def form(message: Any) -> str:
-    """Return the types and shapes in a message, without its numbers."""
+    """Return the types and shapes in a message as text, without its numbers."""
     if isinstance(message, np.ndarray):
         return f"{message.dtype.str}{message.shape}"
     if isinstance(message, Mapping):
@@ -496,7 +497,7 @@ def _lazily(order: Change, clients: Clients) -> Clients:
 
 
 def on_all_ranks(program: Callable[[Ranks], Result]) -> Result | None:
-    """Call ``program(ranks)`` at every rank, and let all federations in it use MPI.
+    """Call ``program(ranks)`` at every rank; all federations made in this call use MPI.
 
     Returns
     -------

@@ -55,13 +55,14 @@ def certify(
 ) -> None:
     """Rerun cells of the kept run on this machine, and certify which results agree.
 
-    The repository contains records of the kept run. A cell is an algorithm with fixed parameters on
-    one data set. The cheapest cell of each method comes first; a seed draws the others, cheap ones
-    more often. The machine's speed, measured at the start, decides how many cells fit into the
-    time. The workflow runs in a separate folder; after a kill, a call with the same --seed or
-    --item continues there. Bytes must agree if the code, the BLAS kernel, the system and all
-    versions are the same; otherwise only the last values of each run are compared. The exit status
-    is 1 if something disagrees or could not be run.
+    The kept run is an earlier run whose records are in the repository. A cell is an algorithm with
+    fixed parameters on one data set. The cheapest cell of each method is chosen first. The other
+    cells are drawn at random with --seed, cheap ones more often. The machine's speed, measured at
+    the start, decides how many cells fit into --minutes. Snakemake runs in the folder --out; if it
+    is killed, a call with the same --seed or --item continues in this folder. The results must
+    agree in every byte if the code, the BLAS kernel, the SIMD instructions, the system and all
+    package versions are the same; otherwise only the last values of each cell's repeats are
+    compared. The exit status is 1 if a result disagrees or a cell could not be run.
 
     \b
     Examples:

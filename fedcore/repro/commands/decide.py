@@ -26,8 +26,8 @@ Targets = dict[str, int]  # repeats of cells, by their paths
 class Open(NamedTuple):
     """An undecided item (printed number or statement) of a paper.
 
-    `targets` has the number of repeats of each cell that would decide the item. If more repeats
-    cannot be run or would not help, `reason` says why.
+    `targets` has the number of repeats that each cell (planned run) needs to decide the item. If
+    more repeats cannot be run or would not help, `reason` says why.
     """
 
     item: str
@@ -54,10 +54,11 @@ def decide(
 ) -> None:
     """Run more repeats until the undecided items of papers are decided, or the time is over.
 
-    An item is a statement or number that a paper prints. The item that costs least to decide comes
-    first; the forecast assumes that new runs agree as often as earlier ones. The new numbers of
-    repeats are first written to repeats.yaml, next to config.yaml. The workflow then computes only
-    the new repeats. After a kill, the same command continues.
+    An item is a statement or number that a paper prints. The item that needs the least CPU time
+    comes first; the forecast of this time assumes that new runs agree with the paper as often as
+    earlier runs. The new numbers of repeats are first written to repeats.yaml, next to config.yaml.
+    The workflow then computes only the new repeats. If the command is killed, the same command
+    continues the work.
 
     \b
     Examples:
@@ -105,7 +106,7 @@ class _Run:
     call : list of str
         Options of each Snakemake call, such as ``--cores=4``.
     plan : Plan
-        The plan, including all repeats added so far.
+        Problems and cells (planned runs), including all repeats added so far.
     results : path
     """
 
@@ -179,7 +180,8 @@ class _Run:
     def choose(self, found: Sequence[Open], seconds: float) -> tuple[list[Open], Targets, float]:
         """Choose the cheapest items that can be decided within `seconds` of CPU time.
 
-        Return the items, the new number of repeats of each cell, and the total CPU seconds.
+        Return the items, the new number of repeats of each of their cells, and the CPU seconds of
+        all new repeats.
         """
         from fedcore.repro.plan import job_costs
 
@@ -226,7 +228,7 @@ class _Run:
         self.plan = planned(self._configfile)
 
     def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
-        """Bring the papers' results up to date, and the report if it exists.
+        """Run Snakemake for the papers' results, and for the HTML report if it exists.
 
         Snakemake is forced to rerun the cells in `given`, even if it has no record of how their
         histories were made.
@@ -242,7 +244,7 @@ class _Run:
 
 
 def forced(results: Path, given: Collection[str]) -> list[str]:
-    """Return options that make Snakemake rebuild the cells' histories and their papers' plans."""
+    """Return options with which Snakemake rebuilds the cells' histories and their papers' plans."""
     if not given:
         return []
     papers = sorted({path.partition("/")[0] for path in given})

@@ -36,7 +36,7 @@ CONFIGFILE = click.option(
 
 
 def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
-    """Return the plan of a configuration; if given, `papers` replaces the configured papers."""
+    """Return the plan of a run; `papers`, if given, replaces the papers in the configuration."""
     from fedcore.repro.config import papers as paper_files
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan.plan import load_plan
@@ -120,7 +120,7 @@ def job() -> None:
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @CONFIGFILE
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
-    """Forecast the time and memory of the planned runs (cells) of PAPERS that have no results."""
+    """Forecast the time and memory of those cells (planned runs) of PAPERS that have no results."""
     from fedcore.repro.commands.probe import probe_speed
     from fedcore.repro.plan import forecast
 
@@ -131,7 +131,7 @@ def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> Non
 @click.argument("made", type=PATH)
 @click.argument("output", type=PATH)
 def plan(made: Path, output: Path) -> None:
-    """Copy MADE to OUTPUT; MADE is a paper's plan, which each run writes at its start."""
+    """Copy the file MADE to OUTPUT; at its start, a run writes a paper's plan to MADE."""
     from fedcore.files import atomic
 
     try:
@@ -154,7 +154,7 @@ def plan(made: Path, output: Path) -> None:
 @click.option("--surrogate", is_flag=True, help="Use stand-in data instead of a data set.")
 @click.option("--code", default="", help="Fingerprint of the problem's code, to store.")
 def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
-    """Make the data of the problem NAME, divided among its clients."""
+    """Write the data of the problem NAME, divided among its clients, to OUTPUT."""
     from fedcore.experiments import build
     from fedcore.files import atomic
 
@@ -183,7 +183,7 @@ def cell(
     seconds: Path | None,
     checkpoints: Path | None,
 ) -> None:
-    """Run a cell (an algorithm on one problem), and write its history."""
+    """Run a cell (an algorithm on one problem), and write its recorded values to HISTORY."""
     from tqdm import tqdm
 
     from fedcore.experiments.cell import Cell
@@ -237,7 +237,7 @@ def verdicts(file: Path, claims: Path, output: Path) -> None:
 def summary(output: Path, papers: tuple[str, ...]) -> None:
     """Combine the verdicts of PAPERS in the table OUTPUT.
 
-    The verdicts are read from the folder that is called like OUTPUT, without the suffix .tsv.
+    The verdicts are read from the folder whose path is OUTPUT without the suffix .tsv.
     """
     from fedcore.repro.verdicts import verdict_pages
 
@@ -251,7 +251,7 @@ def report(results: Path, papers: tuple[str, ...]) -> None:
     """Write the HTML pages of a run of PAPERS to RESULTS/report.
 
     Temporary files of killed jobs are removed from RESULTS. Papers of earlier runs also get pages
-    if their results are complete.
+    if their results in RESULTS are complete.
     """
     from fedcore.files import atomic
     from fedcore.repro.config.papers import CHECKOUT

@@ -1,4 +1,4 @@
-"""The command `verdicts`: print each paper's answer and the verdicts on its items."""
+"""The command `verdicts`: print the answer to each paper's question, and verdicts on its items."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -51,8 +51,9 @@ def verdicts(
     """Print the answer to each paper's question, from the results in FOLDER.
 
     By default, FOLDER is results after make reproduce, else results/quick after make quickstart,
-    else the folder with the verdicts of earlier runs in a checkout. A quick run has no verdicts;
-    the command then prints how many items ran, and the kept answer.
+    else the checkout's folder papers, which keeps the verdicts of earlier runs. A quick run has no
+    verdicts; for a quick run, the command prints how many items (printed statements or numbers)
+    ran, and the answer from the kept verdicts.
 
     \b
     Examples:
@@ -120,7 +121,7 @@ def _questions(kept: Path) -> dict[str, str]:
 
 
 def _notes(kept: Path) -> dict[str, str]:
-    """Return each paper's title, its citation, and the run that made its kept verdicts."""
+    """Return a text for each paper: title, citation, and the run that gave its kept verdicts."""
     file = kept.parent / "kept" / "run.json"
     found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return {

@@ -19,8 +19,8 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(words: Sequence[str], stdout: TextIO | None = None) -> int:
     """Run Snakemake with the arguments `words`, and return its exit status.
 
-    SIGINT, SIGTERM and SIGHUP are passed on to Snakemake and its jobs, so that none of them
-    outlives this process.
+    The function passes SIGINT, SIGTERM and SIGHUP on to Snakemake and its jobs, so that neither
+    Snakemake nor a job outlives this process.
 
     Raises
     ------

@@ -29,7 +29,7 @@ NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a claims file with all short forms expanded.
+    """Return the content of a claims file with all short forms expanded; see `written_out`.
 
     If the file is missing, the result has no items.
     """
@@ -60,15 +60,17 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
     where : str
         Name of the file in error messages.
     folder : path
-        The paper's folder, whose subfolder ``printed`` has the points of printed panels.
+        The paper's folder, whose subfolder ``printed`` has the points that were read from printed
+        panels.
 
     Returns
     -------
     dict
-        The claims with the schema's defaults. Each tested item has ``readings``, and the first
-        reading comes from the item's own keys. Each reading has ``fills_in``, ``replaces`` and a
-        mapping ``cells``. Each cell (a tested value) has ``select`` and ``test``. If an item
-        lists no cells and no panel, its only cell has an empty name.
+        The content of the claims file, with the schema's defaults. Each tested item has
+        ``readings`` (ways to run it), and the first reading comes from the item's own keys. Each
+        reading has ``fills_in``, ``replaces`` and a mapping ``cells``. Each cell (a tested value)
+        has ``select`` and ``test``. If an item lists no cells and no panel, its only cell has an
+        empty name.
     """
     lists = {key: list(_each(claims.get(key, []), f"{where}, {key}")) for key in SECTIONS}
     ids = {key: [str(item.get("id")) for item in items] for key, items in lists.items()}
@@ -99,9 +101,9 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
 def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
     """Yield every item, and expand items that have the key ``each``.
 
-    Each entry of ``each`` yields one item. Keys of the entry that the schema allows in items are
-    merged into the item. The value of any other key of the entry replaces ``{key}`` in the item's
-    texts.
+    Each entry of ``each`` yields one item. Those keys of the entry that the schema allows in an
+    item are merged into the item. The value of any other key of the entry replaces ``{key}`` in the
+    item's texts.
     """
     keys = rules_of("claims")["$defs"]["item"]["properties"]
     for entry in _mappings(entries, where):
@@ -124,8 +126,8 @@ def _mappings(part: Any, where: str) -> list[Mapping[str, Any]]:
 def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
     """Replace every ``{name}`` in the texts of `value` by ``known[name]``.
 
-    If the whole text is ``{name}``, the value ``known[name]`` replaces the text and keeps the
-    value's type.
+    If the whole text is ``{name}``, the value ``known[name]`` replaces the text and keeps its own
+    type.
     """
     if isinstance(value, Mapping):
         return {key: _filled(item, known, where) for key, item in value.items()}
@@ -144,7 +146,7 @@ def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
 def _with_cells(
     item: dict[str, Any], tables: Mapping[str, Any], folder: Path, where: str
 ) -> dict[str, Any]:
-    """Return an item with all readings, each of which lists all cells (tested values)."""
+    """Return an item in which every reading (way to run it) lists all cells (tested values)."""
     what = f"{where}, {item.get('id')}"
     if "not_run" in item:
         if item.keys() & {"select", "test", "cells", "panel", "readings"}:
@@ -176,7 +178,7 @@ def _with_cells(
 
 
 def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the keys ``select`` and ``test`` of `over` into `under`.
+    """Return the keys ``select`` and ``test`` of `under`, with those of `over` merged in.
 
     If the two tests are of different kinds, the test of `over` replaces the whole test of `under`.
     """

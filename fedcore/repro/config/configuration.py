@@ -25,7 +25,7 @@ def files(checkout: Path = CHECKOUT) -> list[Path]:
 
 
 def typed(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `config` with the command line's texts converted to numbers and truth values.
+    """Return `config`, with texts from the command line converted to numbers and truth values.
 
     `given` has the values of Snakemake's option --config, which reads nested values as texts.
     """
@@ -36,7 +36,7 @@ def typed(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _typed(value: Any, given: Any) -> Any:
-    """Return `value`; texts that `given` has, too, become numbers or truth values if they can."""
+    """Return `value`; texts that are also in `given` become numbers or truth values if possible."""
     if isinstance(value, Mapping) and isinstance(given, Mapping):
         return {key: _typed(item, given.get(key)) for key, item in value.items()}
     if value != given:

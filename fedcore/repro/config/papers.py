@@ -191,8 +191,8 @@ def folders(paths: Mapping[str, str], checkout: Path = CHECKOUT) -> dict[str, st
     Raises
     ------
     ConfigError
-        If results or clients would lie in the checkout itself or in one of its `SOURCES`, where
-        they could overwrite the checkout's own files.
+        If the folder of the results or of the clients' data is the checkout itself or lies in one
+        of its folders `SOURCES`, where a run could overwrite the checkout's own files.
     """
     found, own = {key: os.path.expanduser(path) for key, path in paths.items()}, checkout.resolve()
     for key in ("clients", "results"):

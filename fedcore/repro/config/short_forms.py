@@ -1,7 +1,8 @@
 """Expand the short forms in a paper's ``experiments.yaml``.
 
 One short form is the key ``each``, for problems that share keys. The other short form is a list
-under ``variants``, which stands for all combinations in a grid.
+under ``variants``, which stands for a grid: all combinations of one variant from each entry (axis)
+of the list.
 """
 
 from __future__ import annotations

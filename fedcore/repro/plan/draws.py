@@ -15,10 +15,10 @@ Jobs = Mapping[str, float]
 
 
 def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jobs]:
-    """Return the jobs of each comparable cell, with estimated CPU seconds on this machine.
+    """Return each comparable cell's jobs, with their estimated CPU seconds on this machine.
 
-    A cell is comparable if its settings are the same in the plan and in the kept run, an earlier
-    run whose records are in the repository.
+    A cell (planned run) is comparable if its settings are the same in the plan and in the kept run,
+    an earlier run whose records are in the repository.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def together(pool: Mapping[str, Jobs], cells: Collection[str]) -> float:
 
 
 def draw(pool: Mapping[str, Jobs], seconds: float, seed: int) -> list[str]:
-    """Draw cells that together take at most `seconds` of CPU time.
+    """Draw cells (planned runs) that together take at most `seconds` of CPU time.
 
     For each method of a paper, the cheapest cell comes first. All other cells follow in random
     order; a cell's probability to come next is inversely proportional to its CPU seconds.

@@ -12,11 +12,11 @@ from fedcore.words import counted
 
 
 def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, tuple[float, float]]:
-    """Return the CPU seconds and the MB of memory that each cell took in the run recorded in kept/.
+    """Return each cell's (planned run's) CPU seconds and MB of memory in the run recorded in kept/.
 
-    If this run lacks a cell, the cell gets the mean wall seconds and the largest memory of its
-    experiment. Cells without any record, and all cells of a quick run, are left out. CPU seconds
-    were measured on the machine of the recorded run.
+    If the recorded run lacks a cell, the cell gets the mean wall seconds and the largest memory of
+    its experiment. Cells without any record, and all cells of a quick run, are left out. CPU
+    seconds were measured on the machine of the recorded run.
     """
     if plan.config["quick"]:
         return {}
@@ -34,7 +34,7 @@ def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, tuple[float, fl
 
 
 def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) -> str:
-    """Return a sentence that forecasts the time and the memory of all cells without a history.
+    """Return a sentence that forecasts time and memory of all cells (planned runs) not yet run.
 
     Parameters
     ----------

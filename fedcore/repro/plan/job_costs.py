@@ -22,7 +22,7 @@ class Took(NamedTuple):
 
 
 def measured(benchmark: str | os.PathLike[str]) -> Took | None:
-    """Return time and memory from Snakemake's benchmark file; None if there is no file or time."""
+    """Return time and memory from Snakemake's benchmark file; None if file or time is missing."""
     try:
         with open(benchmark, encoding="utf-8", newline="") as file:
             row = next(csv.DictReader(file, delimiter="\t"))
@@ -45,7 +45,7 @@ def seconds(benchmark: str | os.PathLike[str]) -> float:
 
 
 def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
-    """Return the mean wall seconds, and the largest memory in MB, of each experiment's cells.
+    """Return mean wall seconds and largest memory (MB) of each experiment's cells (planned runs).
 
     The keys of the result are ``<paper>/<experiment>``. The values come from the last full run that
     timed a cell of the experiment. If the file `notes` (kept/run.json) cannot be read, the result

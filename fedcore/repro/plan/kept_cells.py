@@ -1,7 +1,8 @@
 """Write and read records of a run's histories; later runs are compared with these records.
 
 The folder ``kept/records`` has one file for each paper. The first line of a file describes the run,
-as in `KeptRun`. Each of the remaining lines describes the history of one cell, as in `Kept`.
+as in `KeptRun`. Each of the remaining lines describes the history of one cell (planned run), as in
+`Kept`.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Ends(NamedTuple):
     """Statistics of a history's column; a statistic that is not finite is None.
 
     The attribute `median` is the median of the repeats' last values. The attributes `low` and
-    `high` are the smallest and the largest last value of all repeats and twins (second runs whose
-    starts differ by one rounding). `largest` is the largest absolute value in the column.
+    `high` are the smallest and the largest last value of all repeats and twins (second runs from a
+    start that is changed by one rounding). `largest` is the largest absolute value in the column.
     """
 
     median: float | None
@@ -64,7 +65,7 @@ class Kept:
     Attributes
     ----------
     cell : str
-        The path of the cell.
+        Path of the cell, ``<paper>/<experiment>/<algorithm>/<problem>-<variant>``.
     sha256, settings, code : str
         Checksum of the history's arrays, checksum of the cell's settings, and fingerprint of the
         cell's code.
@@ -84,7 +85,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class KeptRun:
-    """Record of a run of one paper.
+    """Record of one paper's workflow run, with which later runs are compared.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ class KeptRun:
 
 
 def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
-    """Return whether histories must agree with a kept run in every byte.
+    """Return whether a rerun's histories must agree with those of a kept run in every byte.
 
     Bytes must agree if the BLAS, the system, the SIMD instructions and all versions except
     fedcore's are the same.
@@ -149,7 +150,7 @@ def arrays_sha256(path: Path) -> str:
 
 
 def ends_of(history: History) -> dict[str, Ends]:
-    """Return the `Ends` of each column of a history."""
+    """Return the statistics (`Ends`) of each column of a history."""
     twins, found = history.twins, {}
     for name, column in history.columns.items():
         lasts = both = history.last(name).astype(float)
@@ -179,7 +180,7 @@ def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, An
     ----------
     kept : Kept
     path : path
-        File of the history that was made again.
+        File of the rerun's history.
     same : bool
         Whether any difference between the arrays' bytes counts as a disagreement.
     """

@@ -48,7 +48,7 @@ NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 
 @dataclass
 class Plan:
-    """The problems and cells of a run, as its configuration describes them.
+    """The problems and cells of a run; a cell is an algorithm with fixed parameters on one problem.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Plan:
         }
 
     def missing_data(self, answers: Callable[[str], bool] | None) -> dict[str, str]:
-        """Return why the raw data of problems cannot be obtained; see `datasets.missing`."""
+        """Return why raw data of problems cannot be obtained, keyed by ``<paper>/<problem>``."""
         from fedcore import datasets
 
         raw, surrogate = self.config["paths"]["raw"], self.config["surrogates"]
@@ -156,7 +156,7 @@ class Plan:
         return {name: reason for name, reason in reasons.items() if reason}
 
     def leave_out_missing(self, answers: Callable[[str], bool] | None) -> None:
-        """Leave out problems without obtainable raw data, unless clients' data or results exist."""
+        """Leave out problems without obtainable raw data, unless client data or histories exist."""
         results, clients = (Path(self.config["paths"][key]) for key in ("results", "clients"))
         for name, reason in self.missing_data(answers).items():
             paper, problem = name.split("/")
@@ -220,7 +220,7 @@ class Plan:
                 imported_by(files.notebook, paper)
 
     def made(self, paper: str) -> tuple[str, bytes]:
-        """Return path and JSON text of the file that the start of a run writes for a paper's jobs.
+        """Return path and JSON text of the plan file that a run writes first, for a paper's jobs.
 
         The path contains a digest of the text, so that runs with other settings write other files.
         """
@@ -228,7 +228,7 @@ class Plan:
         return f"{MADE}/{paper}-{fingerprint(text)}.json", text
 
     def write(self) -> None:
-        """Write, for each paper, the file that `made` describes."""
+        """Write the plan file of each paper, with the path and text from `made`."""
         for paper in self.papers:
             path, text = self.made(paper)
             try:
@@ -241,7 +241,7 @@ class Plan:
                 ) from error
 
     def claims_of(self, paper: str) -> dict[str, Any]:
-        """Return the checked claims file of a paper."""
+        """Return the content of a paper's claims file, after a check of the names that it uses."""
         if paper in self._claims:
             return self._claims[paper]
         path, settings = self.files[paper].claims, self.papers[paper]
@@ -266,7 +266,7 @@ def load_plan(
     *,
     answers: Callable[[str], bool] | None = None,
 ) -> Plan:
-    """Return the plan of a configuration, and leave out problems that cannot be run.
+    """Return the plan of a configuration, and mark problems that cannot be run as unavailable.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def _check_problem(spec: dict[str, Any], where: str) -> None:
 def check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
     """Raise `ConfigError` if the problem `name` is unknown or has no held-out samples.
 
-    Its clients join after training.
+    The clients of this problem join after training, and are tested on its held-out samples.
     """
     require_known(name, problems, f"{where}: newcomers of the unknown problem")
     if "held_out" not in problems[name]:
@@ -424,9 +424,10 @@ def _cells_of_run(
     shared: Mapping[str, Any],
     where: str,
 ) -> Iterator[Cell]:
-    """Yield a cell for each pair of problem and variant of a run, with the fields in `shared`.
+    """Yield a cell for each pair of a problem and a variant of `run`, an entry of ``runs``.
 
-    Values in `run` take precedence over values in the experiment's `spec`.
+    All cells have the fields in `shared`. Values in `run` take precedence over values in the
+    experiment's `spec`.
     """
     for problem in run.get("problems", spec.get("problems")):
         require_known(problem, problems, f"{where}: unknown problem")

@@ -1,7 +1,8 @@
-"""Keep a list of restored histories, which were copied back into the results.
+"""Keep a list of restored histories, which `make restore` copied into the results.
 
-The list is ``results/restored.json``. The workflow makes no data for the cells of these histories.
-A history counts as restored until its file or its cell's settings, code or problems change.
+The list is ``results/restored.json``. The workflow makes no data for the cells (planned runs) of
+these histories. A history counts as restored until its file or its cell's settings, code or
+problems change.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _entry(results: Path, cell: Cell) -> dict[str, str]:
     """Return the checksum of a cell's history and a digest of the cell.
 
     The checksum is empty if there is no history. The digest covers the cell's settings, its code,
-    and the recipes of its problems.
+    and the recipes (digests of settings and code) of its problems.
     """
     history = results / "histories" / f"{cell.path}.h5"
     sha256 = ""

@@ -13,8 +13,10 @@ from fedcore.history import History
 def changed(cell: Cell, history: History) -> list[str]:
     """Return a text for each compared setting in which a cell differs from its history.
 
-    Compared are parameters, number of repeats, seed, twin, newcomers' epochs, tuning and metrics.
-    Histories do not record the stopping rules.
+    The compared settings are the parameters that tuning does not choose, the number of repeats, the
+    seed, the kind of twin (a second run that shows the effect of rounding), the epochs of newcomers
+    (clients that join after training), the tuning, and whether a metric is new. The stopping rules
+    are not compared, because histories do not record them.
     """
     about, tune = history.about, cell.tune
     chosen = (tune or {}).get("over", {})  # by the run itself
@@ -47,8 +49,8 @@ def changed(cell: Cell, history: History) -> list[str]:
 def outdated(cell: Cell, history: History) -> str:
     """Return why a history is out of date, or an empty text if it is up to date.
 
-    For a restored history, only the settings are compared, because the history was made by a
-    different commit.
+    For a restored history (copied from an earlier run), only the settings are compared, because
+    another commit may have made it.
     """
     if not history.about.get("restored"):
         if history.about["code"] != cell.code:
@@ -59,7 +61,7 @@ def outdated(cell: Cell, history: History) -> str:
 
 
 def _tuned(tune: Mapping[str, Any] | None) -> tuple[Any, ...]:
-    """Return a tuning's measure, how often it is evaluated, its first repeat, and its settings."""
+    """Return what defines a tuning: measure, interval in records, first repeat, and settings."""
     if not tune:
         return ()
     settings = combinations(tune["over"]) if "over" in tune else tune["settings"]

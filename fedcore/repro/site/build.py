@@ -34,7 +34,7 @@ FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$")
 
 @cache
 def environment() -> Environment:
-    """Return the Jinja environment, which escapes values and refuses missing values."""
+    """Return the Jinja environment, which escapes values for HTML and refuses missing values."""
     made = Environment(
         loader=PackageLoader("fedcore.repro.site"),
         autoescape=True,
@@ -64,8 +64,8 @@ def write(results: Path, folder: Path, root: Path = Path(), of_run: Collection[s
     root : path
         Checkout of fedcore, which holds the claims files of the papers.
     of_run : collection of str
-        Names of the papers in this run. Any other paper also gets pages, unless its histories are
-        missing or do not match its plan.
+        Names of the papers in this run. Any other paper in `results` also gets pages, unless its
+        results cannot be read or do not match its plan.
     """
     drawn: dict[model.Paper, list[dict[str, Any]]] = {}
     for name in model.names(results):

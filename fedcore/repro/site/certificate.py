@@ -1,4 +1,4 @@
-"""Certificate that says for each cell of a repeated run whether it agrees with the kept run.
+"""Certificate that says whether each cell (planned run) of a rerun agrees with the kept run.
 
 The kept run is an earlier run whose records are in the repository. The certificate is written as
 ``certificate.md`` and, in the format of https://codecheck.org.uk, as ``codecheck.yml``.
@@ -130,7 +130,7 @@ def disagreements(found: Mapping[str, Any]) -> int:
 
 
 def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
-    """Return each item of the papers in `whole` whose verdict differs from the kept one."""
+    """Return a row for each item of the papers in `whole` whose verdict is not the kept one."""
     now = verdict_pages.words_of(verdict_pages.read_papers(out / "results/verdicts", whole))
     kept = verdict_pages.kept_tables(papers.CHECKOUT / papers.FOLDER)
     before = [v for file in kept if file.parent.name in whole for v in verdict_pages.read(file)]

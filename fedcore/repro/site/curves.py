@@ -38,9 +38,9 @@ def groups(plan: Path) -> list[dict[str, Any]]:
     """Return the runs of a paper, grouped by experiment and problem.
 
     A group has its runs, its measures, and the hyper-parameters that vary between its runs. A run
-    has a name, a cell, a colour, dashes, and values on every horizontal axis. For every measure, a
-    run has the median over the repeats and, with several repeats, the smallest and the largest
-    value.
+    has a name, the name of its cell (planned run), a colour, dashes, and values on the horizontal
+    axes that `axes_of` returns. For every measure, a run has the median over the repeats and, with
+    several repeats, the smallest and the largest value.
     """
     results, found = Results(plan), []
     methods = curve_styles.of_methods(results.plan)
@@ -63,7 +63,7 @@ def groups(plan: Path) -> list[dict[str, Any]]:
 
 
 def script(groups: list[dict[str, Any]]) -> str:
-    """Return the data as JavaScript, because a page opened from disk cannot read files."""
+    """Return the plots' data as JavaScript, because a page opened from disk cannot read files."""
     return f"window.CURVES = {json.dumps(groups, separators=(',', ':'), allow_nan=False)};\n"
 
 
@@ -95,7 +95,7 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
 def _replayed(run: Run) -> dict[str, Any]:
     """Return the first repeat's measure, both as recorded and recomputed from kept iterates.
 
-    The result is empty if no iterate in the history has a recorded measure.
+    The result is empty if the history has no iterate with a recorded measure.
     """
     try:
         found = replay(run.history, 1)
@@ -119,7 +119,7 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give each run the colour and dashes of its method, or distinct ones if it names none."""
+    """Give each run its method's colour and dashes; a run without a method gets distinct ones."""
     here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))
@@ -143,7 +143,7 @@ def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
 
 
 def axes_of(run: Run) -> dict[str, np.ndarray]:
-    """Return the medians over a run's repeats for each axis on which the run has values."""
+    """Return, for each horizontal axis on which a run has values, the medians over its repeats."""
     there = np.where(run["iteration"] >= 0, 1.0, np.nan)
     columns = {
         "rounds": run["round"],
@@ -178,7 +178,7 @@ def _spread(values: np.ndarray) -> dict[str, list[float | None]]:
 
 
 def _median(values: np.ndarray) -> np.ndarray:
-    """Return each recorded iteration's median over the repeats with a value; NaN without any."""
+    """Return each recorded iteration's median over the repeats that have a value, else NaN."""
     some = ~np.isnan(values).all(axis=0)
     found = np.full(values.shape[1], np.nan)
     found[some] = np.nanmedian(values[:, some], axis=0)

@@ -8,7 +8,7 @@ from fedcore.repro.tables.rows import gathered
 
 
 def by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the names that were not run, as one list for each reason in `missing`."""
+    """Return, for each reason in `missing`, the list of names that were not run for this reason."""
     return gathered((reason, name) for name, reason in missing.items())
 
 

@@ -120,7 +120,7 @@ class Paper:
 
     @cached_property
     def run(self) -> View:
-        """Date, commit and description of the run that gave the verdicts in `told`."""
+        """Date, commit and description of the run that gave the verdicts on the pages."""
         missing, cost, date = sum(map(len, self.missing.values())), [], ""
         if not self.quick:
             commits = sorted({job["about"].get("commit", "unknown") for job in self.jobs})
@@ -199,7 +199,7 @@ class Paper:
 
     @property
     def records(self) -> list[tuple[str, list[str], int]]:
-        """Notes on data, each with the commits and the number of its restored histories.
+        """Notes on the data of restored histories, each with these histories' commits and number.
 
         A restored history was copied into the results from an earlier run.
         """

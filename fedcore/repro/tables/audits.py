@@ -35,9 +35,9 @@ def bounds(results: Results, *experiments: str) -> Rows:
     """Return one row per audit, with 95 % lower bounds on ε for the method and its weakened twin.
 
     The weakened twin is the same method with noise that is too small. The column ``claimed`` is the
-    ε that the run was asked for, and ``accounted`` is the ε in its ledger. The twin's noise is
-    multiplied by ``noise_left``. If ``weakened_bound`` is above ``claimed``, the audit can detect
-    noise that is too small.
+    ε that the run was asked for, and ``accounted`` is the ε that the run recorded as spent. The
+    twin's noise is multiplied by ``noise_left``. If ``weakened_bound`` is above ``claimed``, the
+    audit can detect noise that is too small.
     """
     rows = []
     for experiment in experiments:

@@ -50,7 +50,7 @@ def privacy(run: Run) -> str:
 
 
 def sum_of_squares(run: Run) -> float | None:
-    """Return ``‖S‖_F²`` for the matrix S of all clients' samples, or None without an exact answer.
+    """Return ``‖S‖_F²`` for the matrix S of all clients' samples; None if no exact answer is kept.
 
     The metric ``captured`` is the part of ``‖S‖_F²`` that a subspace captures.
     """

@@ -32,9 +32,11 @@ def save(
         Runs that the figure shows.
     title : str
     sentences : mapping of str to str, optional
-        What the paper prints, in a few words, keyed by the id of the item.
+        What the paper prints, in a few words, keyed by the id of the item (printed statement or
+        number).
     change : str
-        Name of the change to the printed claim that the figure shows; see `Results.outcome`.
+        Name of a change to the printed claim; the figure shows runs with this change. See
+        `Results.outcome`.
     spread : str
         Words that say how the figure shows the spread of the repeats.
     """

@@ -1,6 +1,6 @@
-"""Write the tables that a module of a paper declares.
+"""Write the tables that a paper's module ``tables.py`` declares.
 
-A paper that declares no tables gets one table with the last values of every run.
+A paper without this module gets one table, ``ends``, with the last values of every run.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def ends(results: Results) -> Rows:
 
 
 def medians(rows: Rows) -> Rows:
-    """Return one row per cell, with the medians over its repeats.
+    """Return one row per cell (planned run), with the medians over its repeats.
 
     Columns without any value are left out.
     """

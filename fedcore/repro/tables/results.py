@@ -45,7 +45,8 @@ class Run:
     label : str
         Name of the problem in figures and tables.
     tags : mapping
-        Tags that the configuration gives to the problem and to the variant.
+        Values for tables and figures that the configuration gives to the problem and to the
+        variant.
     history : History
     seconds_file : Path
         File with the CPU seconds of the cell.
@@ -296,12 +297,12 @@ class Results:
     ----------
     plan : path-like
         File ``<results>/plans/<paper>.json``. The histories lie in ``<results>/histories``. If the
-        file does not exist, the same path relative to the parent folder is tried. Last, both paths
-        are tried with ``results/quick`` in place of ``results``.
+        file does not exist, the same path relative to the parent of the working directory is tried.
+        Last, both paths are tried with ``results/quick`` in place of ``results``.
     symbols : mapping of str to str, optional
-        Maps each symbol of the paper to a size. A size is ``n_samples``, ``n_features``,
-        ``n_clients``, or ``each`` for the mean number of samples per client. The default symbols
-        are "n", "d" and "clients".
+        Maps each symbol that a figure's corner shows to the name of a size. A size is
+        ``n_samples``, ``n_features``, ``n_clients``, or ``each`` for the mean number of samples per
+        client. The default symbols are "n", "d" and "clients".
 
     Attributes
     ----------
@@ -464,11 +465,12 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return the lines below a figure's title, each with a printed statement and its verdict.
 
-        A reading is one way to run an item. Each line consists of a text of `sentences`, a tab, and
-        the verdict on the reading that the figure shows or, if `part` is given, on this part of the
-        reading. Other verdicts follow if they differ: on the whole reading, on the claim as printed
-        or on another reading. If the results contain no verdicts, the text is empty. For a quick
-        run, the text only says that a quick run says nothing about the paper.
+        An item is a printed statement or number, and a reading is one way to run an item. Each line
+        consists of a text of `sentences`, a tab, and the verdict on the reading that the figure
+        shows or, if `part` is given, on this part of the reading. Other verdicts follow if they
+        differ: on the whole reading, on the claim as printed or on another reading. If the results
+        contain no verdicts, the text is empty. For a quick run, the text only says that a quick run
+        says nothing about the paper.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Statistics over the repeats in a table, and the effect of rounding on these statistics.
 
-The twin of a run repeats the run from a start that is changed by one rounding (see
+The twin of a run repeats the run from a starting matrix that is changed by one rounding (see
 `fedcore.experiments.twins`). The column ``twin_x`` contains the twin's value of column ``x``, or
 None if the row has no twin. The function `summarise` and the verdicts use ``twin_x`` to estimate
 how far rounding changes ``x``.
@@ -36,9 +36,9 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     list of dict
         One row per group, with the columns `by`, ``median``, ``min``, ``max`` and ``count`` (the
         number of all repeats). The median counts a missing result as the largest value; minimum and
-        maximum ignore missing results. If some row has a twin, the columns ``rounding`` and
-        ``decided by`` follow (see `rounding` and `decided_by`). In a group without twins,
-        ``rounding`` and ``decided by`` are None.
+        maximum ignore missing results. If some row has a twin (a second run from a start that is
+        changed by one rounding), the columns ``rounding`` and ``decided by`` follow (see `rounding`
+        and `decided_by`). In a group without twins, ``rounding`` and ``decided by`` are None.
     """
     for row in rows:
         for name in (value, *by):
@@ -92,8 +92,9 @@ def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
     Parameters
     ----------
     values, twins : sequence of float or None
-        Values of the repeats and, in the same order, of their twins. NaN stands for a run without a
-        result, and None for a twin that was not run.
+        Values of the repeats and, in the same order, of their twins (second runs from a start that
+        is changed by one rounding). NaN stands for a run without a result, and None for a twin that
+        was not run.
 
     Examples
     --------
@@ -107,10 +108,10 @@ def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
 def decided_by(values: Sequence[Any], twins: Sequence[Any]) -> str | None:
     """Return the source of the differences between repeats: ``start``, ``rounding`` or None.
 
-    The source is ``rounding`` if one rounding of a start changes a value by at least half of the
-    range of `values`. In this case, the range of `values` says little about the effect of the
-    starts. The source is None without twins, or if all repeats are equal and every twin equals its
-    repeat.
+    The source is ``rounding`` if a twin (a second run from a start that is changed by one rounding)
+    differs from its repeat by at least half of the range of `values`. In this case, the range of
+    `values` says little about the effect of the starts. The source is None without twins, or if all
+    repeats are equal and every twin equals its repeat.
 
     Examples
     --------

@@ -17,7 +17,7 @@ SHORT = {UNDECIDED: "open"}  # of words, in an answer
 
 
 def headlines(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts on headline claims."""
+    """Return the verdicts on headline claims, which a paper's answer names."""
     return [v for v in verdicts if v.headline and v.section != SOFTWARE]
 
 
@@ -95,7 +95,7 @@ def test_of(verdict: Verdict) -> str:
 
 
 def second_line(verdict: Verdict) -> str:
-    """Return the evidence, the changes and the grounds of the reading `Verdict.otherwise`.
+    """Return the evidence, the changes and their grounds (reasons) for `Verdict.otherwise`.
 
     The text is empty if `Verdict.otherwise` is None. The text omits the choices that `filled_in`
     names.
@@ -123,7 +123,7 @@ def word_of(verdict: Verdict) -> str:
 
 
 def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
-    """Return pairs (verdict, frequency).
+    """Return pairs of a verdict and the number of items that have it.
 
     If `otherwise` is true, the states of `Verdict.otherwise` are counted in place of the verdicts.
     """

@@ -56,13 +56,13 @@ class Demand(NamedTuple):
     Attributes
     ----------
     weight : float
-        Least weight (see `weigh`) at which test A decides. A headline claim needs 100.
+        Least weight of evidence (see `weigh`) at which test A decides. A headline claim needs 100.
     level : float
         Significance level at which test B finds that the printed text fails. A headline claim needs
         0.002.
     searched : int
-        Number of readings (ways to run an item) among which a search found this one. The required
-        weight is multiplied by `searched`, and the level is divided by `searched`.
+        Number of readings (ways to run an item) among which a search found the tested reading. The
+        required weight is multiplied by `searched`, and the level is divided by `searched`.
     cells : int
         Number of cells (tested values) that are judged jointly. The allowed rate of false failures
         is divided equally among them.
@@ -146,16 +146,16 @@ class Outcome:
 
     @property
     def state(self) -> str:
-        """The state of `part`."""
+        """`HOLDS`, `FAILS` or `UNDECIDED`, as in `part`."""
         return self.part.state
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
     """Return the weights of evidence that the true share of agreeing runs is above and below `q`.
 
-    Of `n` runs, `k` agree. A weight is the mean likelihood of all shares on one side of `q`,
-    divided by the likelihood of `q`. If the true share is `q`, each weight is a martingale with
-    mean 1; the probability that it ever reaches w is at most 1/w (Ville, 1939).
+    Of `n` runs, `k` agree with the printed text. A weight is the mean likelihood of all shares on
+    one side of `q`, divided by the likelihood of `q`. If the true share is `q`, each weight is a
+    martingale with mean 1; the probability that it ever reaches w is at most 1/w (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)
@@ -211,7 +211,7 @@ def _most(values: Numbers) -> int:
 
 
 def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, str, int]:
-    """Test the share of agreeing runs.
+    """Test whether the share of agreeing runs is above or below `q`.
 
     Return the state, the reason if the runs cannot tell, the kind of evidence that they lack, and
     the number of runs that would decide.
@@ -259,8 +259,8 @@ def judge_number(
     demand : Demand
         How strong the evidence must be.
     pooled : (deviation, degrees of freedom), optional
-        Standard deviation pooled over similar rows of the printed table, used if there are fewer
-        than five runs.
+        Standard deviation pooled over similar rows of our table of measured values, used if there
+        are fewer than five runs.
     """
     look = max((m for m in LOOKS if m <= len(values)), default=len(values))
     seen = values[:look]
@@ -337,7 +337,7 @@ def _quantile(level: float, freedom: int) -> float:
 def _tolerance(
     given: Mapping[str, Any], x: float, ours: float, half: float, logs: bool
 ) -> tuple[float, float]:
-    """Return the largest negligible difference, and the smallest difference to detect."""
+    """Return the largest negligible difference, and the smallest that the test must detect."""
     if given["scale"] == "accuracy":
         point = float(given["point"])
         return max(point, half), ACCURACY * point

@@ -2,8 +2,9 @@
 
 An item is a printed number or statement, a reading is one way to run an item, and a cell is a
 planned run. Each table is computed again to find out which cells it reads. An item selects rows of
-a table, and rests on those of the table's cells whose experiment and problem occur in a selected
-row. If the table has no column for experiment or problem, this column is not compared.
+a table. Its verdict rests on those cells that the table reads and whose experiment and problem
+occur in a selected row. If the table lacks the column ``experiment`` or ``problem``, the missing
+column is not compared.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ class Evidence:
     def growth(self, name: str) -> tuple[float, list[str]]:
         """Return the factor by which an item needs more runs, and the paths of the cells to run.
 
-        The factor is 0 if no reading is undecided, or if no number of runs would decide the item,
-        for example because of rounding.
+        Only readings as printed (without replacements) count. The factor is 0 if none of them is
+        undecided, or if no number of runs would decide one of them, for example because of
+        rounding.
         """
         item = by_id(self._claims)[name]
         printed = [reading for reading in item["readings"] if not reading["replaces"]]

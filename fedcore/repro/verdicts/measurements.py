@@ -40,8 +40,8 @@ class Measurements:
     stand_ins : bool
         Whether table rows without a ``status`` count as made from stand-in data.
     left_out : set of str
-        Names of problems and experiments that the run left out. Table rows with these names may
-        lack results.
+        Names of problems and experiments that the run left out. A point (setting of the runs) with
+        such a name may lack results; the outcome then says that the name was not run.
     """
 
     def __init__(self, folder: Path, stand_ins: bool, left_out: Set[str]) -> None:
@@ -58,7 +58,7 @@ class Measurements:
         outcomes : dict of str to Outcome
             Outcome of each cell, keyed by its name.
         stand_in : bool
-            Whether the reading was run on stand-in data.
+            True if any selected row comes from stand-in data.
 
         Raises
         ------
@@ -158,7 +158,7 @@ def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
 def _judged(
     cell: Cell, demand: Demand, pooled: tuple[float, int] | None, what: str, rows: Rows
 ) -> Outcome:
-    """Apply the test of a cell (tested value) to the values that `rows` have in its column."""
+    """Apply the test of a cell (tested value) to the values of `rows` in the cell's column."""
     ((kind, given),) = cell["test"].items()
     select, column = cell["select"], cell["select"]["column"]
     flags = kind != "number" and not any(limit in given for limit in LIMITS)
@@ -220,7 +220,7 @@ def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:
 def _without_result(select: Mapping[str, Any], rows: Rows) -> list[dict[str, tables.Value]]:
     """Return the points at which no run has a result, each as a dict from column to value.
 
-    A point without a result has only empty cells, or has no row although ``where`` lists it.
+    A point without a result has only empty values, or has no row although ``where`` lists it.
     """
     by, column = select["points"], select["column"]
     listed = {name: w for name in by if isinstance(w := select["where"].get(name), list)}

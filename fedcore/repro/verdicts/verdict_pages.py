@@ -87,7 +87,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def kept_tables(folder: Path) -> list[Path]:
-    """Return the verdict tables that a checkout keeps in its papers' folders."""
+    """Return the paths of the verdict tables that a checkout keeps in its papers' folders."""
     claims = sorted(folder.glob("*/claims.yaml"))
     return [table for file in claims if (table := file.with_name("verdicts.tsv")).is_file()]
 
@@ -121,7 +121,7 @@ def words_of(verdicts: Iterable[Verdict]) -> dict[str, str]:
 
 
 def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
-    """Return a line for each item whose verdict in `new` is worse than in `kept`, or is missing."""
+    """Return a line for each item whose verdict is missing in `new`, or worse than in `kept`."""
     now, lines = words_of(new), []
     papers = {name.partition("/")[0] for name in now}
     for name, before in words_of(kept).items():
@@ -177,7 +177,7 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
 
 
 def chance(printed: Sequence[Verdict]) -> str:
-    """Return a text that says how many verdicts may be due to chance."""
+    """Return a text that says how often chance alone gives an item a wrong verdict."""
     late = sum(bool(v.remark) for v in printed)
     if not late:
         return f"{CHANCE}."
@@ -186,7 +186,7 @@ def chance(printed: Sequence[Verdict]) -> str:
 
 
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
-    """Return the title and the list items of each section that is not empty."""
+    """Return title and list items of the sections of a paper's page, without empty sections."""
     printed = printed_items(verdicts)
     failing = [v for v in printed if v.word == FAILS]
     why = Counter(v.cause or "no cause found" for v in failing)
@@ -249,7 +249,7 @@ def _words(v: Verdict, form: str) -> dict[str, str]:
 
 
 def told_of(readings: Iterable[Reading]) -> list[str]:
-    """Return a text for each reading; the text says what the reading changes and its result."""
+    """Return, for each reading (way to run an item), a text with its changes and its result."""
     return [
         f"{f'if {r.how}' if r.how else AS_PRINTED}: "
         + (r.obstacle or "; ".join(filter(None, [f"{r.measured}, {r.state}", r.lack])))

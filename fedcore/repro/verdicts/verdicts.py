@@ -120,8 +120,8 @@ class Verdict:
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
         Texts from the claims file; `section` is "items" or "software". The text `cause` says why
-        the item fails. `cause` is empty if the item also fails in the reading that takes the cause
-        away, and begins with "perhaps" if that reading is undecided.
+        the item fails. `cause` is empty unless the item holds or is undecided in the reading that
+        takes the cause away; it begins with "perhaps" if that reading is undecided.
     word : str
         Verdict on the printed text, one of the keys of `WORDS`.
     measured, why : str
@@ -257,7 +257,7 @@ def _claimed(
 
 
 def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any]) -> Verdict:
-    """Return a kept verdict with the present texts of its item, without measuring anything.
+    """Return a kept verdict with its item's present texts in the claims file; nothing is measured.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def demand_of(
 def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
     """Return the verdict on the printed item, the evidence, and why it is undecided or not run.
 
-    The result depends only on the readings that replace nothing.
+    The result depends only on the readings (ways to run the item) that replace nothing.
     """
     printed = [reading for reading in readings if not reading.replaces]
     ran = [reading for reading in printed if not reading.obstacle]
@@ -385,7 +385,7 @@ def _disagreement(named: Mapping[str, Reading]) -> str:
 
 
 def _bracket(ran: Sequence[Reading]) -> bool:
-    """Return whether measured numbers lie on both sides of each printed number.
+    """Return whether the readings' measured numbers lie on both sides of each printed number.
 
     Only printed numbers that fail in all readings count. The result is False if there is no such
     number.
