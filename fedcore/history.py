@@ -191,7 +191,9 @@ class History:
         about: Mapping[str, Any],
         units: Mapping[str, tuple[str, str]],
     ) -> History:
-        """Join the histories of single runs, of one algorithm on one problem, into one history.
+        """Join the histories of a cell's single runs into one history.
+
+        A cell is an algorithm with fixed parameters on one problem.
 
         Parameters
         ----------

@@ -42,7 +42,7 @@ class ExplicitFactors:
     V : ndarray of shape (d, r)
     look : callable
         Function ``(step, message) -> replies`` that calls ``step(data, state, message)`` for every
-        client without charging the ledger, such as `fedcore.Federation.observe`.
+        client, and does not count this as communication, such as `fedcore.Federation.observe`.
     """
 
     V: np.ndarray
@@ -134,8 +134,8 @@ class Iterate:
     local : sequence of ndarray of shape (d, r)
         Bases of the clients, aligned with each other, before the server combines them.
     clients : callable, optional
-        Function ``() -> {name: one array for each client}`` that reads the clients' arrays without
-        charging the ledger. A `fedcore.History` can store these arrays.
+        Function ``() -> {name: one array for each client}`` that reads the clients' arrays. This
+        does not count as communication. A `fedcore.History` can store these arrays.
     derived : dict
         Cached values; each key is the function that computed the value from this iterate.
     """

@@ -169,12 +169,12 @@ def column_space(v: np.ndarray) -> np.ndarray:
 
 
 def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
-    """Count the directions of range(`v`) that rounding has spoiled (made inaccurate).
+    """Count the directions of range(`v`) that rounding leaves with too few correct digits.
 
     Let s be a singular value of `v` with columns scaled to length one. Rounding rotates the
     direction of s by about ``eps / s`` (measured: 0.5 to 6 times this angle for sums over 500 to
-    10⁶ samples). A direction with ``s <= margin · eps`` counts as spoiled. With the default margin,
-    fewer than two digits of a spoiled direction are correct.
+    10⁶ samples). A direction with ``s <= margin · eps`` counts as lost. With the default margin,
+    fewer than two digits of a lost direction are correct.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
     Returns
     -------
     int
-        Number of spoiled directions, or r if `v` contains NaN or infinity.
+        Number of lost directions, or r if `v` contains NaN or infinity.
     """
     if not np.isfinite(v).all():
         return v.shape[1]

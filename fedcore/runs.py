@@ -123,9 +123,10 @@ def subtract_mean(
 ) -> dict[str, np.ndarray]:
     """Subtract the mean of all samples; this function may be an entry of `begin` in `execute`.
 
-    The returned dict contains the mean under the key ``mean``. The function `prepare` is called
-    before the check whether the centred samples are zero. It may give the clients a Gram matrix, so
-    that this check need not read all samples.
+    The returned dict contains the mean under the key ``mean``. After the mean is subtracted, a
+    check makes sure that the samples are not all zero. The argument `prepare` is a function that is
+    called just before this check. It may give the clients a Gram matrix, so that the check need not
+    read all samples.
 
     Raises
     ------

@@ -28,7 +28,8 @@ commit and sizes. `python tools/kept_figures.py` stores the figures and writes t
 NOT_DRAWN = "No run at the papers' sizes has drawn this figure yet, so it is not here."
 OTHERS = {  # pictures of docs/ that no paper's notebook draws: what they show, and what makes them
     "mpi_scaling.png": (
-        "Time of a round of work and of a round of messages, against the number of MPI ranks.",
+        "Time of a round that mostly computes, and of a round that only sends small messages, "
+        "against the number of MPI ranks.",
         "python benchmarks/bench_mpi.py --kept benchmarks/kept/bench_mpi.txt "
         "--plot docs/mpi_scaling.png",
     ),

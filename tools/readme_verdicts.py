@@ -71,7 +71,10 @@ def found_so_far(root: Path) -> str:
 
 
 def question_of(root: Path, paper: str) -> str:
-    """Return the question that a paper's headline claims answer; empty without a claims file."""
+    """Return a paper's question, which the verdicts on its headline claims answer.
+
+    The text is empty if the paper has no claims file.
+    """
     file = root / "papers" / paper / "claims.yaml"
     return str(read_yaml(file).get("question", "")) if file.is_file() else ""
 

@@ -33,7 +33,8 @@ from fedcore.repro.verdicts.decision_rules import (
 from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict, demand_of
 
 ROOT = Path(__file__).parents[1]
-OWNER = "The owner adds the authors' names, a DOI and a public address with the release."
+OWNER = """When the first version is released, the owner of the project adds the authors' names, the
+DOI of an archive and the address of a public repository."""
 ASKED: list[tables.Row] = [
     {"a reviewer asks": question, "answer": answer}
     for question, answer in (
@@ -114,8 +115,9 @@ DECIDES = {
     AUTHORS: "The paper leaves something open. If it is filled in one way, the item holds; if it\n"
     "is filled in another way, the item fails. Or two ways give numbers on both sides of the\n"
     "printed number. Or more runs would lead to such a disagreement.\n",
-    NOTHING: "The runs spread too far, lie too near the limit, or show no order after hundreds\n"
-    "of runs.\n",
+    NOTHING: "For a printed number: the runs spread too far, or the number is too far from their\n"
+    "mean to hold and too near to fail. For a sentence: even hundreds of runs do not show\n"
+    "whether most of them agree with it. For either: rounding decides.\n",
 }
 # The software of `paper.md`, and what it rests on.
 OTHERS: dict[str, dict[str, str]] = {

@@ -61,7 +61,7 @@ class Params(power_iteration.Params):
 
 
 def fixed_basis(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
-    """Send V to the clients, and return V and the count of directions that rounding has spoiled."""
+    """Send V to the clients; return V and the count of directions that are lost to rounding."""
     found, counts = power_initialisation(federation, params)
     found = Scaled(orth(found.V)) if params.orthonormalise else found
     federation.broadcast(found.V)

@@ -13,8 +13,8 @@ The entries of V therefore grow like ‖S‖^(2α+1), and its condition number l
 where σ₁ and σ_r are singular values of S. To avoid overflow, V is divided by a power of two before
 every multiplication. This division is exact. At the end V is multiplied by these powers of two,
 unless the result would over- or underflow. Scaling does not lower the condition number; only a
-smaller α does. The run therefore counts the directions of V that rounding has spoiled, and warns if
-there are any.
+smaller α does. Rounding can therefore leave some directions in the range of V with fewer than two
+correct digits. The run counts these lost directions, and warns if there are any.
 
 ``select="initial"`` compares the condition numbers of the sketches and multiplies only the best
 sketch, as in the paper's code. ``select="final"`` multiplies every sketch and compares the
@@ -135,12 +135,13 @@ def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, d
     """Return V = (SᵀS)^α SᵀΦ for the best random Φ, and the number of lost directions of V.
 
     The best of `params.samples` matrices Φ is the one with the least condition number of SᵀΦ or of
-    V, as `params.select` says. A direction of V is lost if rounding has spoiled it.
+    V, as `params.select` says. A direction of V is lost if rounding leaves it with fewer than two
+    correct digits.
 
     Warns
     -----
     RoundingWarning
-        If rounding has spoiled some of V's directions.
+        If some of V's directions are lost.
     """
     early = params.select == "initial"
     candidates = []

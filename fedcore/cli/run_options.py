@@ -234,7 +234,10 @@ class RunOptions(SimpleNamespace):
         return algorithm.private(settings) and not self.simulate
 
     def data(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
-        """Return the clients' data from a data set, a problem file or the user's files."""
+        """Return the clients' data from a data set, a problem file or the user's files.
+
+        A problem file is an HDF5 file with the data of all clients and the exact answer.
+        """
         found = self._unscaled(words, chosen, private)
         if not self.scale:
             return found

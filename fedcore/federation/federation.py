@@ -8,8 +8,8 @@ client's random generator is ``state.rng``. Values that depend on the client's d
 message and, in a private run, the privacy loss of every release of noisy values
 (`Federation.protect`). By default, all clients are in this process.
 
-With ``labelled=True`` a step's ``data`` are a `fedcore.problems.clients.Labelled` pair of samples
-and labels.
+If a federation is made with ``Federation(…, labelled=True)``, the ``data`` of every client step
+are a `fedcore.problems.clients.Labelled`, a pair of samples and labels.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ LOWEST, HIGHEST = 2.0**-40, 2.0**20  # ends of the range of θ
 
 
 class Noise(NamedTuple):
-    """Noise of one step of the filtered power method.
+    """Noise of one filtered product, such as a step of the adaptive power method makes.
 
     Attributes
     ----------

@@ -37,8 +37,9 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
 
     The Gram matrix is ``clients.gram``, if this attribute exists. Otherwise the function computes
     the matrix when it pays off, and stores it in ``state.kept``, where later runs on the same data
-    find it. Each run nevertheless uses the matrix only after its own number of multiplied vectors
-    justifies it. A matrix that an earlier run has stored therefore changes no result.
+    find it. But a run uses a stored matrix only after it has itself multiplied so many vectors that
+    computing the matrix would pay off. A matrix that an earlier run has stored therefore changes no
+    result.
     """
     if isinstance(Z, Block):
         return Z.gram_product()

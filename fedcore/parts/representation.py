@@ -196,7 +196,13 @@ def start_communication(params: Any, shape: Shape) -> Cost:
 
 
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
-    """Return B⁰ by ``pgd``: each client stores its row θ, and the server computes the row space."""
+    """Return B⁰ by ``pgd``, which alternates the clients' gradient steps and a projection.
+
+    In each round, every client makes a gradient step for its coefficients θ, which are zero at
+    first, and uploads θ. The server stacks all θ as the rows of a matrix, and broadcasts V, the k
+    leading right singular vectors of this matrix. At the next step, the clients first project θ on
+    the range of V. The last V is B⁰, and ``Vᵀθ`` is a client's first head.
+    """
 
     @stacked
     def first_step(data: Labelled, state: Any, message: Any) -> np.ndarray:

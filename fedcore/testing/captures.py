@@ -51,11 +51,12 @@ def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Return a context that records the arrays and the numbers that client steps can reach.
+    """Return a context that records which arrays and numbers client steps can reach.
 
-    Each step is searched before and after it runs, because a step may write its data into a
-    closure. The context yields a dict with the findings. The caller sets its entry ``params`` to
-    the run's parameters, which clients may know.
+    Each step is searched before it runs, and once more for arrays after it has run, because a step
+    may write its data into a closure. The context yields a dict, which gets the places of arrays
+    and random generators as ``places``, and the values of numbers as ``numbers``. The caller sets
+    the entry ``params`` to the run's parameters, which clients may know.
     """
     found: dict[str, Any] = {"places": set(), "numbers": [], "params": None}
 

@@ -1,7 +1,7 @@
 """Facts that the checks of an algorithm need, and random streams for its plain implementation.
 
-An algorithm's module states these facts in the argument ``case=`` of its ``ALGORITHM``, as a
-mapping with parameters of `Case` as keys. The module therefore need not import this package.
+An algorithm's module declares ``ALGORITHM = Algorithm(…, case={…})``. The keys of the mapping
+`case` are names of parameters of `Case`, so the module need not import this package.
 """
 
 from __future__ import annotations

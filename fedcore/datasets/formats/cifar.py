@@ -151,9 +151,11 @@ def _images(content: bytes, path: Path, name: str) -> np.ndarray:
 
 
 def read10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read CIFAR-10 from its Python archive, or from pictures if `parts` has the key ``records``.
+    """Read CIFAR-10 from zip files of pictures or from the official Python archive.
 
-    The pickles in the archive are read by an unpickler that makes only arrays and plain data.
+    If `parts`, which names the files, has the key ``records``, the files are zip files of pictures.
+    Otherwise `parts` names the archive and its members, which are pickles. An unpickler that makes
+    only arrays and plain data reads the pickles.
     """
     if "records" in parts:
         return _pictures(folder, parts, 1, 0)

@@ -58,11 +58,13 @@ def certify(
     The kept run is an earlier run whose records are in the repository. A cell is an algorithm with
     fixed parameters on one data set. The cheapest cell of each method is chosen first. The other
     cells are drawn at random with --seed, cheap ones more often. The machine's speed, measured at
-    the start, decides how many cells fit into --minutes. Snakemake runs in the folder --out; if it
-    is killed, a call with the same --seed or --item continues in this folder. The results must
-    agree in every byte if the code, the BLAS kernel, the SIMD instructions, the system and all
-    package versions are the same; otherwise only the last values of each cell's repeats are
-    compared. The exit status is 1 if a result disagrees or a cell could not be run.
+    the start, decides how many cells fit into --minutes. With --item, all cells that decide one
+    item are chosen instead. An item is a printed result, such as a theorem or a figure's panel; its
+    ID is in papers/PAPER/claims.yaml. Snakemake runs in the folder --out; if it is killed, a call
+    with the same --seed or --item continues in this folder. The results must agree in every byte if
+    the code, the BLAS kernel, the SIMD instructions, the system and all package versions are the
+    same; otherwise only the last values of each cell's repeats are compared. The exit status is 1
+    if a result disagrees or a cell could not be run.
 
     \b
     Examples:

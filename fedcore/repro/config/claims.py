@@ -66,11 +66,12 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
     Returns
     -------
     dict
-        The content of the claims file, with the schema's defaults. Each tested item has
-        ``readings`` (ways to run it), and the first reading comes from the item's own keys. Each
-        reading has ``fills_in``, ``replaces`` and a mapping ``cells``. Each cell (a tested value)
-        has ``select`` and ``test``. If an item lists no cells and no panel, its only cell has an
-        empty name.
+        The content of the claims file, with the schema's defaults. Each tested item has a list
+        ``readings`` of ways to run it. In a claims file, keys such as ``select`` and ``test`` may
+        belong directly to the item; these keys make its first reading. Each reading has
+        ``fills_in``, ``replaces`` and a mapping ``cells``. Each cell (a tested value) has
+        ``select`` and ``test``. If an item lists no cells and no panel, its only cell has an empty
+        name.
     """
     lists = {key: list(_each(claims.get(key, []), f"{where}, {key}")) for key in SECTIONS}
     ids = {key: [str(item.get("id")) for item in items] for key, items in lists.items()}

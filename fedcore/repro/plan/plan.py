@@ -228,7 +228,7 @@ class Plan:
         return f"{MADE}/{paper}-{fingerprint(text)}.json", text
 
     def write(self) -> None:
-        """Write the plan file of each paper, with the path and text from `made`."""
+        """Write each paper's plan file; the method `made` gives its path and its text."""
         for paper in self.papers:
             path, text = self.made(paper)
             try:

@@ -40,10 +40,10 @@ def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
 
 
 def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> View:
-    """Return what a page shows of the table rows that decide the verdict on a claim.
+    """Return, for a page, the table rows that decide the verdict on a claim.
 
-    In the result, ``rows`` holds the first `LONG` rows as text, and ``all_rows`` is the number of
-    all rows. The entry ``experiments`` is the set of experiments that the rows name.
+    In the result, ``rows`` contains the first `LONG` rows as text, and ``all_rows`` is the number
+    of all rows. The entry ``experiments`` is the set of experiments that the rows name.
     """
     named = [*select["where"], *select["points"], "repeat"]
     column = select["column"]
@@ -79,7 +79,7 @@ class Paper:
     missing : dict of str to list of str
         For each reason, the names of the problems and experiments that were not run.
     question : str
-        The question that the paper's headline claims answer.
+        The paper's question, which the verdicts on its headline claims answer.
     """
 
     def __init__(self, results: Path, name: str, root: Path) -> None:
@@ -218,7 +218,7 @@ class Paper:
         return [known[name] for name in sorted(known)]
 
     def judging(self, verdict: Verdict) -> View | None:
-        """Return what a page shows of the table rows that decide a verdict; None without such rows.
+        """Return, for a page, the table rows that decide a verdict; None without such rows.
 
         The rows are selected by the first tested value (cell) of the first reading (way to run the
         item) that has a result.

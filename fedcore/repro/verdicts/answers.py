@@ -17,15 +17,16 @@ SHORT = {UNDECIDED: "open"}  # of words, in an answer
 
 
 def headlines(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts on headline claims, which a paper's answer names."""
+    """Return the verdicts on headline claims; a paper's answer names these claims."""
     return [v for v in verdicts if v.headline and v.section != SOFTWARE]
 
 
 def answer(verdicts: Iterable[Verdict]) -> str:
     """Return the answer to a paper's question, by the rule of ``docs/judging.md``.
 
-    The first words follow from the verdicts on the headline claims that the question is about. The
-    rest of the answer names all headline claims, grouped by their verdicts.
+    The question is about some or all of the headline claims. The verdicts on these claims decide
+    the first words of the answer. The rest of the answer names all headline claims, grouped by
+    their verdicts.
 
     Examples
     --------
@@ -97,8 +98,8 @@ def test_of(verdict: Verdict) -> str:
 def second_line(verdict: Verdict) -> str:
     """Return the evidence, the changes and their grounds (reasons) for `Verdict.otherwise`.
 
-    The text is empty if `Verdict.otherwise` is None. The text omits the choices that `filled_in`
-    names.
+    The text is empty if `Verdict.otherwise` is None. The text omits choices that fill in what the
+    paper leaves open if the text from the function `filled_in` names them already.
     """
     reading = verdict.otherwise
     if reading is None:

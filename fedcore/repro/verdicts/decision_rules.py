@@ -56,10 +56,13 @@ class Demand(NamedTuple):
     Attributes
     ----------
     weight : float
-        Least weight of evidence (see `weigh`) at which test A decides. A headline claim needs 100.
+        Least weight of evidence, as `weigh` returns it, at which test A finds that the printed text
+        holds or fails. Test A (`judge_runs`) asks whether the share of runs that agree with the
+        printed text exceeds one half, or a printed share. A headline claim needs the weight 100.
     level : float
-        Significance level at which test B finds that the printed text fails. A headline claim needs
-        0.002.
+        Significance level at which test B finds that the printed text fails. Test B
+        (`judge_number`) compares a printed number with the mean of our runs. A headline claim needs
+        the level 0.002.
     searched : int
         Number of readings (ways to run an item) among which a search found the tested reading. The
         required weight is multiplied by `searched`, and the level is divided by `searched`.

@@ -1,8 +1,8 @@
 """Record in ``papers/<paper>/test_dates.tsv`` when each item got its present test.
 
-A row has the fingerprint of an item's test, and the date and commit of the test's first use. The
-row also has the seed of the runs that had been seen by that date. A new test needs runs with a new
-seed, but leaves existing histories valid.
+A row has the fingerprint (SHA-256) of an item's test, and the date and commit at which
+``tools/verdicts.py`` first recorded this test. The row also has the seed of the runs that had been
+seen by that date. A new test needs runs with a new seed, but leaves existing histories valid.
 """
 
 from __future__ import annotations
