@@ -50,8 +50,8 @@ class Snapshots:
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Limit in bytes for all stored arrays of the server. The same limit applies to all stored
-        arrays of the clients.
+        Largest total size in bytes of the server's stored arrays. The clients' stored arrays have
+        the same limit.
 
     Attributes
     ----------

@@ -100,11 +100,11 @@ class Algorithm:
         `fedcore.parts.gram_products.gram_product`. `FederatedPCA` may then form the Gram matrix of
         all data before the first round.
     commutes : callable, optional
-        ``commutes(params)`` tells whether the method commutes with rotations of the features. A
-        method commutes if it uses the data only in matrix products and inner products, and never
-        uses one feature by itself. Experiments with the option ``cut``, which reduces the data to
-        few coordinates, need such a method (see `fedcore.experiments.axes`). None means that the
-        method never commutes.
+        ``commutes(params)`` tells whether the method commutes with rotations of the features and of
+        a client's samples. A method commutes if it uses the data only in matrix products and inner
+        products, and never uses one feature, one sample or the number of samples by itself.
+        Experiments with the option ``cut``, which reduces the data to few coordinates, need such a
+        method (see `fedcore.experiments.axes`). None means that the method never commutes.
     private_fit : mapping, optional
         Parameters that `FederatedPCA` passes to the method in a private fit. With these parameters
         the noise is Gaussian, and neighbouring data sets differ by one added or removed row. None

@@ -26,10 +26,9 @@ If range(V) is invariant under AAᵀ, F is rounding noise, and the next Q has ar
 orthogonal to V.
 
 After k rounds the server knows the products of a Gram matrix of the data with k·p orthonormal
-vectors. After n/p rounds the server knows the whole Gram matrix. Without secure aggregation, this
-is the Gram matrix of every client. With secure aggregation, it is only the sum of the clients' Gram
-matrices. Other methods that exchange n×p blocks reveal about as much, because they need more rounds
-for the same accuracy.
+vectors. After n/p rounds the server knows the whole Gram matrix. Without secure aggregation, it
+knows each client's own Gram matrix; with secure aggregation, only their sum. Other methods that
+exchange n×p blocks reveal about as much, because they need more rounds for the same accuracy.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ def own_iterate(data: np.ndarray, state: Any, Z: np.ndarray) -> tuple[np.ndarray
 
 
 def signs_follow(params: Params) -> bool:
-    """Return whether the method with ``params.signs`` commutes with rotations of the features."""
+    """Return whether the method with ``params.signs`` commutes with rotations."""
     return params.signs == "positive"
 
 

@@ -58,7 +58,7 @@ class Params(Parameters):
     sigma_max: Positive | None = None
 
     def step(self, sigma: float) -> float:
-        """Return the step size η for the largest singular value `sigma`."""
+        """Return the step size η; `sigma` is the largest singular value of the stacked rows."""
         return 9.0 / (4.0 * self.C * self.mu * sigma)
 
 

@@ -131,8 +131,8 @@ def shards(
         if len(members) < total // len(classes):
             has = counted(len(members), "sample")
             raise InputError(
-                f"class {number} has {has}, fewer than its shards: lower clients or "
-                "shards_per_client"
+                f"class {number} has {has}, fewer than its shards: choose a smaller 'clients' or "
+                "'shards_per_client'"
             )
         pool += np.array_split(rng.permutation(members), total // len(classes))
     return _checked([np.concatenate([pool[shard] for shard in hand]) for hand in deal])
@@ -205,8 +205,8 @@ def lognormal(
     counts = minimum + np.floor(np.minimum(rng.lognormal(mean, sigma, clients), n + 1)).astype(int)
     if counts.sum() > n:
         raise InputError(
-            f"{clients} clients need {counts.sum()} samples, but the data have {n}: lower clients, "
-            "mean or minimum"
+            f"{clients} clients need {counts.sum()} samples, but the data have {n}: choose a "
+            "smaller 'clients', 'mean' or 'minimum'"
         )
     return _checked(np.split(rng.permutation(n)[: counts.sum()], np.cumsum(counts)[:-1]))
 
@@ -267,7 +267,8 @@ def classes(
             if taken[number] > len(pool[number]):
                 raise InputError(
                     f"class {number} has {counted(len(pool[number]), 'sample')}, but up to client "
-                    f"{client} {taken[number]} are needed: lower clients, mean or minimum"
+                    f"{client} {taken[number]} are needed: choose a smaller 'clients', 'mean' or "
+                    "'minimum'"
                 )
             mine.append(pool[number][first : taken[number]])
         parts.append(np.concatenate(mine))

@@ -55,7 +55,7 @@ class Dataset:
 
     @property
     def identities(self) -> np.ndarray | None:
-        """Owner of each row, or the row's label if `owners` is None."""
+        """Number of the user who owns each row, or the row's label if no owners are known."""
         return self.y if self.owners is None else self.owners
 
 

@@ -4,12 +4,14 @@ S stacks the rows Sᵢ of all clients i and has the singular values σ₁ ≥ σ
 are the J right singular vectors of S with ``σ² > cut · σ₁²``. The method's starting matrix has p
 columns, and E is an orthonormal basis of the part of this matrix that is outside range(W_J). In the
 orthonormal basis [W_J E], the rows Sᵢ of client i become [Sᵢ W_J, 0]. Dropping all other
-coordinates changes ``SᵀS`` by at most ``cut · σ₁²`` in the spectral norm.
+coordinates changes ``SᵀS`` by at most ``cut · σ₁²`` in the spectral norm. If a client has more than
+J + p rows, the triangular factor of their QR factorisation, which has the same Gram matrix,
+replaces the rows.
 
-A method commutes with rotations of the features if it uses data only through inner products,
-products with the data and products with their transpose. Such a method computes the same iterates
-in J + p coordinates as in all d features, except for rounding and the dropped coordinates. If J + p
-≥ d, fewer coordinates are not possible, and the run uses all d features.
+A method commutes with rotations of features and samples if it uses data only through inner
+products, products with the data and products with their transpose. Such a method computes the same
+iterates in J + p coordinates as in all d features, except for rounding and the dropped coordinates.
+If J + p ≥ d, fewer coordinates are not possible, and the run uses all d features.
 
 Metrics are computed from the data in the reduced coordinates. The history (record of the run) keeps
 iterates in all d features, and the ledger counts the traffic of all d features.
@@ -26,7 +28,9 @@ from fedcore.algorithms import Algorithm
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.errors import ConfigError
 from fedcore.federation.federation import Federation
-from fedcore.linalg import outside, qr_positive
+from fedcore.linalg import outside, qr_positive, triangular_factor
+from fedcore.privacy.bounded_rows import row_norms
+from fedcore.problems.clients import Clients, Reduction
 from fedcore.problems.problem import Problem, Reference
 from fedcore.recorder import Recorder, Recording
 from fedcore.runs import execute
@@ -55,11 +59,11 @@ def execute_cut(
     Raises
     ------
     ConfigError
-        If the method does not declare that it commutes with rotations of the features.
+        If the method does not declare that it commutes with rotations.
     """
     if algorithm.commutes is None or not algorithm.commutes(settings):
         raise ConfigError(
-            "'cut' needs an algorithm that commutes with rotations of the features, and "
+            "'cut' needs an algorithm that commutes with rotations of features and samples, and "
             f"{algorithm.name} does not declare this: leave out 'cut'"
         )
     sigma, right = problem.reference
@@ -86,8 +90,14 @@ def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
     kept, name = problem.clients.kept, f"in_{J}_and_{p}"
     if not hasattr(kept, name):
         sigma, right = problem.reference
-        clients = [np.pad(rows @ right[:, :J], ((0, 0), (0, p))) for rows in problem.clients]
-        inside = Problem(problem.name, clients, problem.status, problem.note)
+        clients, longest = [], 0.0
+        for rows in problem.clients:
+            found = np.pad(rows @ right[:, :J], ((0, 0), (0, p)))
+            longest = max(longest, float(row_norms(found).max()))
+            clients.append(found if len(found) <= J + p else triangular_factor([found]))
+        samples = tuple(rows for rows, _ in problem.clients.shapes)
+        factors = Clients(clients, reduction=Reduction(samples, longest))
+        inside = Problem(problem.name, factors, problem.status, problem.note)
         inside.reference = Reference(np.pad(sigma[:J], (0, p)), np.eye(J + p))
         setattr(kept, name, inside)
     return getattr(kept, name)

@@ -196,7 +196,7 @@ def start_communication(params: Any, shape: Shape) -> Cost:
 
 
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
-    """Return B⁰ by ``pgd``, which alternates the clients' gradient steps and a projection.
+    """Return the starting matrix B⁰ by ``pgd``: the clients' gradient steps, each projected.
 
     In each round, every client makes a gradient step for its coefficients θ, which are zero at
     first, and uploads θ. The server stacks all θ as the rows of a matrix, and broadcasts V, the k

@@ -76,9 +76,22 @@ def test_a_method_that_says_so_commutes_with_rotations(problem, name):
         clients = [samples @ Q for samples in problem.clients]
         settings = algorithm.params({"n_components": 4, "start": Q.T @ start, "rounds": 5} | BY_14)
         assert algorithm.commutes(settings)
-        _, output = execute(algorithm, Problem("x", clients), settings, 0, Recording())
-        found.append(Q @ output["basis"])
-    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-11)
+        for samples in (clients, [np.vstack([x, 0 * x]) for x in clients]):
+            rotated = [haar(len(x), len(x), np.random.default_rng(3)) @ x for x in samples]
+            _, output = execute(algorithm, Problem("x", rotated), settings, 0, Recording())
+            found.append(Q @ output["basis"])
+    for one in found[1:]:
+        np.testing.assert_allclose(one, found[0], rtol=0, atol=1e-11)
+
+
+def test_clients_with_many_rows_keep_no_more_than_coordinates(problem):
+    many = Problem("many", [np.vstack([x] * 3) for x in problem.clients])
+    whole, short = run(many, None, **FROM_Z), run(many, 1e-10, **FROM_Z)
+    np.testing.assert_array_equal(short["round"], whole["round"])
+    np.testing.assert_allclose(short["kkt_residual"], whole["kkt_residual"], rtol=0, atol=1e-3)
+    (inside,) = vars(many.clients.kept).values()
+    assert {rows for rows, _ in inside.clients.shapes} == {inside.n_features}
+    assert inside.n_samples == many.n_samples == 900
 
 
 @pytest.mark.parametrize("name, params", [("ssi", {}), ("faps", {"signs": "arbitrary"})])

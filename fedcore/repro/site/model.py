@@ -114,7 +114,7 @@ class Paper:
 
     @property
     def command_options(self) -> str:
-        """Snakemake options that name the paper; empty for a paper of the checkout."""
+        """Snakemake options that choose the paper; empty if its folder is in ``papers/``."""
         entry = self._entry
         return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
 

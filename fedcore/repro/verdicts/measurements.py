@@ -94,7 +94,7 @@ class Measurements:
         if name not in self._tables:
             path = self._folder / f"{name}.tsv"
             if not path.is_file():
-                raise Obstacle("This run made no such table.")
+                raise Obstacle(f"This run made no table '{name}'.")
             self._tables[name] = tables.read(path)
         return self._tables[name]
 

@@ -369,7 +369,7 @@ def test_an_item_that_does_not_fit_its_table_is_refused(judge, change, name):
 def test_not_run_says_why_in_a_sentence(judge):
     absent = {**ITEM["select"], "where": {"way": "gone"}, "absent": "A start takes hours."}
     cases = [
-        (None, item(), {}, "This run made no such table."),
+        (None, item(), {}, "This run made no table '"),
         (rows(flags(7, 7)), item(select=absent), {}, "A start takes hours."),
         (rows(flags(7, 7)), item(needs=[["x", "y"]]), {"x", "y"}, "x or y"),
         (None, item(select=absent, needs=["x"]), {"x"}, "A start takes hours."),
