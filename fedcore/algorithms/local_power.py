@@ -128,7 +128,7 @@ def aggregate(
     Parameters
     ----------
     federation : Federation
-        Federation whose clients have received Z by a broadcast.
+        Federation whose server has broadcast the common basis Z to the clients.
     q : int
     alignment : str
         A key of `ALIGNMENTS`.

@@ -58,7 +58,7 @@ def run(
     DATA is a data set of `fedcore list datasets`, or your own CSV, NPZ, LIBSVM or Parquet files.
     Each file is one client. With --by COLUMN, each value in that column is one client. Columns are
     matched by their names. LIBSVM files (.svm, .libsvm) and NPZ files of scipy.sparse.save_npz stay
-    sparse; the labels of a LIBSVM file are its column label. DATA can also be one problem file
+    sparse. The labels of a LIBSVM file form a column named 'label'. DATA can also be one problem file
     (.h5), which contains all clients; the workflow writes such files to data/clients/.
 
     Two algorithms with the same data and seed get the same clients and the same random streams. The

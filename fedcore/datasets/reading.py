@@ -109,7 +109,7 @@ def check(
 
 
 def _require_whole(made: Dataset, what: str) -> None:
-    """Raise an error if a third-party data set does not fit the description of `Dataset`.
+    """Raise an error if another package's data set lacks what the class `Dataset` requires.
 
     NaN, infinity and clients without samples raise errors later, when clients get the rows.
     """

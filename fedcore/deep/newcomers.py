@@ -144,7 +144,7 @@ class Newcomers:
         Parameters
         ----------
         output : mapping
-            Output of the method.
+            Output of the algorithm that trained the networks.
         seed : SeedSequence
             Seed of the run. The newcomers' batches depend only on this seed, and are therefore the
             same for all methods.

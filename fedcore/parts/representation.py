@@ -196,7 +196,7 @@ def start_communication(params: Any, shape: Shape) -> Cost:
 
 
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
-    """Return the starting matrix B⁰ by ``pgd``: the clients' gradient steps, each projected.
+    """Return the starting matrix B⁰ that projected gradient descent (``pgd``) finds.
 
     In each round, every client makes a gradient step for its coefficients θ, which are zero at
     first, and uploads θ. The server stacks all θ as the rows of a matrix, and broadcasts V, the k

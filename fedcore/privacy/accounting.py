@@ -202,7 +202,7 @@ def _bounded(epsilon: float) -> Grid:
 
 
 def _laplace(epsilon: float) -> Grid:
-    """Return the losses of a Laplace mechanism, rounded to a grid.
+    """Return the distribution of a Laplace mechanism's privacy loss, rounded to a grid.
 
     The loss is at most l with probability ``exp((l − ε)/2)/2`` for l in [−ε, ε), and never above ε.
     Each interval between grid points adds ``exp((l − ε)/2) tanh(step/4)/2`` to the probability of
