@@ -58,8 +58,8 @@ def run(
     DATA is a data set of `fedcore list datasets`, or your own CSV, NPZ, LIBSVM or Parquet files.
     Each file is one client. With --by COLUMN, each value in that column is one client. Columns are
     matched by their names. LIBSVM files (.svm, .libsvm) and NPZ files of scipy.sparse.save_npz stay
-    sparse. The labels of a LIBSVM file form a column named 'label'. DATA can also be one problem file
-    (.h5), which contains all clients; the workflow writes such files to data/clients/.
+    sparse. The labels of a LIBSVM file form a column named 'label'. DATA can also be one problem
+    file (.h5), which contains all clients; the workflow writes such files to data/clients/.
 
     Two algorithms with the same data and seed get the same clients and the same random streams. The
     same command writes the same bytes to --out if CPU type, BLAS, number of threads and library

@@ -138,8 +138,8 @@ class Transport(Protocol):
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
         """Run a step or read a state's value at the clients at positions `of`; return the results.
 
-        There is one result per entry of `of`, which may contain a position twice. Results of a step
-        of purpose "none" may be None.
+        There is one result per entry of `of`, which may contain a position twice. If
+        nobody uses the results (purpose "none"), they may be None.
         """
         ...
 
