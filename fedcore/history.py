@@ -58,7 +58,7 @@ _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenan
 
 
 @dataclass(eq=False)
-class History:
+class History(Mapping[str, np.ndarray]):
     """Records of repeated runs of one algorithm on one problem, or of one `fedcore.run`.
 
     Each parameter is also an attribute. ``history[name]`` is a column of recorded numbers, and
@@ -245,6 +245,8 @@ class History:
             raise InputError(f"this history has no column '{name}': it has {sorted(self.columns)}")
         return self.columns[name]
 
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
     def __contains__(self, name: object) -> bool:
         return name in self.columns
 
@@ -253,6 +255,10 @@ class History:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the column `name`, or `default` if there is no such column."""
+        return self[name] if name in self.columns else default
 
     def last(self, name: str) -> np.ndarray:
         """Return the last recorded value of a column in each repeat.

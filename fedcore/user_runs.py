@@ -38,13 +38,11 @@ from fedcore.validation import FLAG, as_python, require_valid
 from fedcore.words import counted, named
 
 
-class RunHistory(History, Mapping[str, np.ndarray]):
+class RunHistory(History):
     """Record of one run, a mapping from column names to arrays of shape (records,).
 
     Arrays in attributes of `History`, such as ``columns``, have an extra leading axis of length 1.
     """
-
-    __eq__, __hash__ = object.__eq__, object.__hash__
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name][0]

@@ -190,7 +190,8 @@ def test_xarray_has_the_names_of_columns(uneven):
 
 def test_a_history_is_a_mapping_of_its_columns(uneven):
     assert "round" in uneven and "rounds" not in uneven
-    assert list(uneven) == [*uneven.columns] and len(uneven) == 3
+    assert list(uneven) == [*uneven.columns] == [*uneven.keys()] and len(uneven) == 3
+    assert uneven.get("rounds") is None and uneven.get("round") is uneven["round"]
     other = fedcore.History(dict(uneven.columns))
     assert uneven == uneven and uneven != other and len({uneven, other}) == 2
 

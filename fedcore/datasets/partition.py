@@ -266,9 +266,9 @@ def classes(
             taken[number] = first + len(rows)
             if taken[number] > len(pool[number]):
                 raise InputError(
-                    f"class {number} has {counted(len(pool[number]), 'sample')}, but up to client "
-                    f"{client} {taken[number]} are needed: choose a smaller 'clients', 'mean' or "
-                    "'minimum'"
+                    f"class {number} has {counted(len(pool[number]), 'sample')}, but "
+                    f"{taken[number]} are needed when client {client} gets its share: choose a "
+                    "smaller 'clients', 'mean' or 'minimum'"
                 )
             mine.append(pool[number][first : taken[number]])
         parts.append(np.concatenate(mine))

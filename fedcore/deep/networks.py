@@ -59,7 +59,12 @@ class Network:
 
     def inputs(self, X: np.ndarray) -> Tensor:
         """Return the rows of `X` as a tensor of samples; callers must not write to the tensor."""
-        return torch.from_numpy(np.require(X, requirements=["C", "W"])).view(-1, *self._sample)
+        X = np.ascontiguousarray(X)
+        try:
+            samples = torch.from_dlpack(X)
+        except BufferError:  # an old NumPy or PyTorch does not share read-only arrays
+            samples = torch.from_numpy(X.copy())
+        return samples.view(-1, *self._sample)
 
     def apply(self, w: Tensor, x: Tensor) -> Tensor:
         """Return the network's outputs for the samples `x` and parameters `w`, without dropout."""

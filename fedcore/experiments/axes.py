@@ -92,11 +92,13 @@ def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
         sigma, right = problem.reference
         clients, longest = [], 0.0
         for rows in problem.clients:
-            found = np.pad(rows @ right[:, :J], ((0, 0), (0, p)))
+            axes = right[:, :J].astype(rows.dtype, copy=False)
+            found = np.pad(rows @ axes, ((0, 0), (0, p)))
             longest = max(longest, float(row_norms(found).max()))
             clients.append(found if len(found) <= J + p else triangular_factor([found]))
         samples = tuple(rows for rows, _ in problem.clients.shapes)
-        factors = Clients(clients, reduction=Reduction(samples, longest))
+        known = problem.clients.reduction or Reduction(samples, longest)
+        factors = Clients(clients, reduction=known)
         inside = Problem(problem.name, factors, problem.status, problem.note)
         inside.reference = Reference(np.pad(sigma[:J], (0, p)), np.eye(J + p))
         setattr(kept, name, inside)

@@ -32,7 +32,7 @@ from fedcore.federation.centring import (
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
-from fedcore.federation.ledger import Ledger, Shape
+from fedcore.federation.ledger import Ledger, Shape, payload
 from fedcore.federation.site import samples_of
 from fedcore.federation.state import State
 from fedcore.federation.transcript import Transcript
@@ -172,8 +172,9 @@ class Federation:
             return  # an exchange before the algorithm has called it
         if own is not None:
             raise InputError(
-                f"protect was called before, with delta={own.delta:g} and "
-                f"neighbours='{own.neighbours}': call it once"
+                f"protect was called with delta={own.delta:g} and neighbours='{own.neighbours}', "
+                f"and now with delta={delta:g} and neighbours='{neighbours}': give both calls the "
+                "same"
             )
         if self.ledger.rounds:
             raise InputError(
@@ -346,11 +347,12 @@ class Federation:
         """
         message = messages.read_only(messages.narrow(message) if self._single else message)
         receivers = self._positions(to)
-        self.ledger.download(message, len(receivers))  # no client gets what it cannot count
+        payload(message)  # no client gets what the ledger cannot count
         self._transport.hold(message, receivers)
         if self._inbox is not None:
             for position in receivers:
                 self._inbox[position] = message
+        self.ledger.download(message, len(receivers))
 
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates in which iterations from `start` cost little, or None if none exist.
@@ -523,7 +525,9 @@ class Federation:
             raise InputError(f"clients are chosen by a list of positions, got {of!r}") from error
         n = self.shape.n_clients
         for i in positions:
-            if isinstance(i, bool) or not hasattr(i, "__index__") or not 0 <= i < n:
+            if isinstance(i, bool | np.bool_):
+                raise InputError("clients are chosen by positions: give np.flatnonzero(mask)")
+            if not isinstance(i, int | np.integer) or not 0 <= i < n:
                 raise InputError(
                     f"there is no client at position {i!r}: give positions from 0 to {n - 1}"
                 )

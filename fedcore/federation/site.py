@@ -67,10 +67,11 @@ class Site:
 
     @property
     def data(self) -> Any:
-        """The samples that client steps get, with labels if the run has labels."""
+        """The samples that client steps get, read-only, with labels if the run has labels."""
         if self._data is None:
             at = self._at
-            self._data = self._clients.labelled(at) if self._labelled else self._clients[at]
+            data = self._clients.labelled(at) if self._labelled else self._clients[at]
+            self._data = read_only_view(data)
         return self._data
 
     def change(self, change: Change) -> None:
@@ -151,6 +152,17 @@ def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | N
         return clip_rows(samples, order.bound)
     require_rows(samples, position, order.bound)
     return None
+
+
+def read_only_view(data: Any) -> Any:
+    """Return views of dense samples and labels to which steps cannot write; nothing is copied."""
+    if isinstance(data, Labelled):
+        return Labelled(*map(read_only_view, data))
+    if not isinstance(data, np.ndarray):
+        return data
+    view = data.view()
+    view.flags.writeable = False
+    return view
 
 
 def samples_of(data: Any) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 The memory map is read-only and backed by the file. The map does not count towards a limit on the
 process's memory (``ulimit -d``). Whenever an array is read for the first time, the process frees
-the memory of all other arrays; the system reads their bytes again at their next use. A pass over
-all arrays therefore needs only the memory of one array.
+the memory of all other arrays; the system reads their bytes again at their next use. A first pass
+over all arrays therefore needs only the memory of one array.
 """
 
 from __future__ import annotations

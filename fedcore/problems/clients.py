@@ -52,9 +52,6 @@ class Reduction:
 class Clients(Sequence[Any]):
     """Sequence of client matrices that knows shapes and data types before it reads a matrix.
 
-    The matrices and labels are read-only, because later runs use them, and because the results in
-    `kept` depend on them.
-
     Parameters
     ----------
     matrices : sequence of ndarray or SparseRows of shape (n_i, d), or callable
@@ -96,13 +93,9 @@ class Clients(Sequence[Any]):
         reduction: Reduction | None = None,
     ) -> None:
         self._read = matrices if callable(matrices) else None
-        self._stack: np.ndarray | None = None
-        if isinstance(matrices, np.ndarray):
-            self._stack = matrices = _read_only(matrices)
+        self._stack: np.ndarray | None = matrices if isinstance(matrices, np.ndarray) else None
         here = shapes is None  # else nothing is read here
-        self._matrices = [] if callable(matrices) else matrices
-        if here:
-            self._matrices = [_read_only(matrix) for matrix in self._matrices]
+        self._matrices = [] if callable(matrices) else list(matrices) if here else matrices
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
         self.sparse = here and len(self) > 0 and isinstance(self._matrices[0], SparseRows)
@@ -110,10 +103,6 @@ class Clients(Sequence[Any]):
         self.kept = SimpleNamespace()
         self.kept_of = [SimpleNamespace() for _ in self.shapes]
         self.labels = labels
-        if isinstance(labels, np.ndarray):
-            self.labels = _read_only(labels)
-        elif labels is not None:
-            self.labels = [_read_only(of_client) for of_client in labels]
         self.reduction = reduction
 
     def __len__(self) -> int:
@@ -127,8 +116,8 @@ class Clients(Sequence[Any]):
         """Return matrix `i`; if the matrices come from a function, the first call reads all."""
         if self._read is not None:
             found, self._read = self._read(), None
-            self._stack = _read_only(found) if isinstance(found, np.ndarray) else None
-            self._matrices = [_read_only(matrix) for matrix in found]
+            self._stack = found if isinstance(found, np.ndarray) else None
+            self._matrices = list(found)
         return self._matrices[i]
 
     def hold(self) -> None:
@@ -154,7 +143,7 @@ class Clients(Sequence[Any]):
         if self._read is not None:
             self[0]  # reads all, maybe as one array
         if self._stack is None:
-            self._stack = _read_only(np.stack(self[:]))
+            self._stack = np.stack(self[:])
         return self._stack
 
     @property
@@ -168,7 +157,6 @@ class Clients(Sequence[Any]):
         assert self.labels is not None
         if not isinstance(self.labels, np.ndarray):
             self.labels = np.stack(self.labels)
-            self.labels.flags.writeable = False
         return self.labels
 
     @property
@@ -204,15 +192,6 @@ class Clients(Sequence[Any]):
         if self.sparse:
             return sum(matrix.squares() for matrix in self)
         return float(sum(np.einsum("ij,ij->", m, m, dtype=np.float64) for m in self))
-
-
-def _read_only(matrix: Any) -> Any:
-    """Return a view of an array that cannot be written to; return `SparseRows` unchanged."""
-    if not isinstance(matrix, np.ndarray):
-        return matrix
-    view = matrix.view()
-    view.flags.writeable = False
-    return view
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:

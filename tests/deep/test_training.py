@@ -153,3 +153,10 @@ def test_augmentation_is_for_images_and_follows_the_seed():
         assert torch.equal(one, same) and not torch.equal(one, other)
         first, second = one.chunk(2)  # epochs
         assert not torch.equal(first.sum(0), second.sum(0))
+
+
+def test_read_only_samples_are_not_copied():
+    network = Learner(params(), images()).body
+    samples = np.ones((5, images().n_features), np.float32)
+    samples.flags.writeable = False
+    assert network.inputs(samples).data_ptr() == samples.ctypes.data

@@ -11,6 +11,7 @@ from fedcore.errors import ConfigError
 from fedcore.experiments.repeats import run_repeats
 from fedcore.generators import spectrum
 from fedcore.linalg import haar, orth
+from fedcore.problems.clients import Clients, Reduction
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recording
 from fedcore.runs import execute
@@ -104,3 +105,19 @@ def test_other_methods_are_refused(problem, name, params):
 def test_what_reads_the_features_is_refused(problem, beside):
     given = cell("faps", {"n_components": 4, "rounds": 2}, cut=1e-10, **beside)
     refused(lambda: run_repeats(given, [problem]), ConfigError, "leave out 'cut'")
+
+
+def test_facts_about_reduced_rows_stay(problem):
+    known = Reduction((1000, 2000, 3000), 5.0)
+    clients = Clients(list(problem.clients), reduction=known)
+    factors = Problem("factors", clients)
+    run(factors, 1e-10, **FROM_Z)
+    (inside,) = vars(factors.clients.kept).values()
+    assert inside.clients.reduction == known and inside.n_samples == 6000
+
+
+def test_single_precision_stays_single(problem):
+    single = Problem("single", [x.astype(np.float32) for x in problem.clients])
+    whole, short = run(single, None, **FROM_Z), run(single, 1e-6, **FROM_Z)
+    each = [found["bytes_up"][0, 1] / found["scalars_up"][0, 1] for found in (whole, short)]
+    assert each == [4, 4]

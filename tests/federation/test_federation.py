@@ -17,6 +17,7 @@ from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost
 from fedcore.federation.transcript import Transcript
+from fedcore.files.lazy import LazyMatrices
 from fedcore.problems.clients import Clients, Labelled
 from fedcore.user_tables.matrices import check_clients
 from refused import refused
@@ -445,11 +446,17 @@ def test_what_cannot_be_stacked_runs_one_by_one(clients, messages):
 
 
 @pytest.mark.parametrize("stack", [False, True])
-@pytest.mark.parametrize("as_one", [False, True])
-def test_no_step_can_change_the_data(stack, as_one):
+@pytest.mark.parametrize("kind", ["list", "array", "lazy", "held"])
+def test_no_step_can_change_the_data(stack, kind):
     """They may be the caller's own arrays, which stay writable."""
-    given = np.ones((3, 2, 4)) if as_one else [np.ones((2, 4)) for _ in range(3)]
-    clients = Clients(given, labels=[np.zeros(2), np.zeros(2), np.zeros(2)])
+    given = np.ones((3, 2, 4)) if kind == "array" else [np.ones((2, 4)) for _ in range(3)]
+    labels = [np.zeros(2), np.zeros(2), np.zeros(2)]
+    clients = Clients(given, labels=labels)
+    if kind in ("lazy", "held"):
+        lazy = LazyMatrices(given.__getitem__, 3)
+        clients = Clients(lazy, clients.shapes, clients.dtypes, labels=labels)
+    if kind == "held":
+        clients.hold()
     federation = Federation(clients, engine=ENGINES[stack], check=False, labelled=True)
 
     def spoil(data: Labelled, state: Any, message: Any) -> None:

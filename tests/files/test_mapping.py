@@ -180,7 +180,7 @@ def mapped() -> int:
     return int(line.split()[1]) << 10
 
 
-def test_a_pass_over_all_arrays_takes_the_memory_of_one(tmp_path):
+def test_a_first_pass_over_all_arrays_takes_the_memory_of_one(tmp_path):
     if sys.platform != "linux":
         pytest.skip("other systems do not say how much of a file is in memory")
     path = tmp_path / "large.h5"

@@ -102,8 +102,8 @@ def test_protection_comes_first_and_once(exchange):
     else:
         federation.protect(delta=1e-5, neighbours="replace_one")  # the terms that it has
     again = partial(federation.protect, delta=1e-6, neighbours="replace_one")
-    said = ["before the first upload", "center=False"] if exchange else ["delta=1e-05", "once"]
-    refused(again, InputError, *said)
+    twice = ["delta=1e-05", "delta=1e-06", "the same"]
+    refused(again, InputError, *(["first upload", "center=False"] if exchange else twice))
 
 
 def one_client() -> object:

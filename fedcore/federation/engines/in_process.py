@@ -20,7 +20,7 @@ from fedcore.federation.centring import Centred
 from fedcore.federation.execution import Step, name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import copied, narrow, opened
-from fedcore.federation.site import Site, changed
+from fedcore.federation.site import Site, changed, read_only_view
 from fedcore.federation.state import StackedState, State
 from fedcore.federation.transport import (
     Centre,
@@ -184,7 +184,8 @@ class InProcess:
 
     def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Run a step once for all participants (a stacked step); they hold the same message."""
-        data: Any = self.clients.labelled_stack if self._labelled else self.clients.stack
+        stack: Any = self.clients.labelled_stack if self._labelled else self.clients.stack
+        data = read_only_view(stack)
         before = {i: self.sites[i].charged() for i in positions} if self._private else {}
         if positions == self._everyone:
             state = StackedState(self.states, self._arrays, self.clients.kept)
