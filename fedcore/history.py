@@ -257,11 +257,24 @@ class History(Mapping[str, np.ndarray]):
         return len(self.columns)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the column `name`, or `default` if there is no such column."""
+        """Return the column `name`, or `default` if there is no such column.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+        default : object, optional
+            Value to return if the history has no such column.
+        """
         return self[name] if name in self.columns else default
 
     def last(self, name: str) -> np.ndarray:
         """Return the last recorded value of a column in each repeat.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
 
         Returns
         -------
@@ -421,6 +434,11 @@ class History(Mapping[str, np.ndarray]):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
         """Read a history from its HDF5 file and verify the file's checksum.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Path of the HDF5 file.
 
         Raises
         ------

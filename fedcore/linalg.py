@@ -382,7 +382,14 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
 
 
 def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a (rows, columns) matrix with orthonormal columns, uniformly (Haar measure)."""
+    """Draw a (rows, columns) matrix with orthonormal columns, uniformly (Haar measure).
+
+    Parameters
+    ----------
+    rows, columns : int
+        Shape of the matrix, with `columns` at most `rows`.
+    rng : numpy.random.Generator
+    """
     return orth(rng.standard_normal((rows, columns)))
 
 

@@ -85,17 +85,30 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return found if self.mean is None else (*found, self.mean)
 
     def astype(self, dtype: Any, copy: bool = True) -> SparseRows:
-        """Return the matrix in another precision."""
+        """Return the matrix in another precision.
+
+        Parameters
+        ----------
+        dtype : data-type
+            Precision of the result.
+        copy : bool, default=True
+            Whether to copy the stored entries even if they have this precision already.
+        """
         return SparseRows(self.matrix.astype(dtype, copy=copy), self.mean)
 
     def centred(self, mean: np.ndarray) -> SparseRows:
-        """Return the rows minus `mean`, a vector in double precision.
+        """Return the rows minus `mean`.
 
         If more than half of a column's entries are stored, the column's mean is subtracted from all
         its entries. Without this subtraction, products would lose digits if the column's mean is
         far larger than its standard deviation. A column with fewer stored entries stays unchanged;
         its mean is then subtracted in every product. If no column changes, the result and this
         matrix share the stored entries.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (d,)
+            Vector in double precision that is subtracted from every row.
         """
         matrix, left = self.matrix, mean if self.mean is None else self.mean + mean
         filled = 2 * np.bincount(matrix.indices, minlength=self.shape[1]) > len(self)
@@ -121,12 +134,24 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return np.bincount(self.matrix.indices, values, self.shape[1]) + missing * others
 
     def times(self, block: np.ndarray) -> np.ndarray:
-        """Return the product of this matrix and `block`, shape (n, ·)."""
+        """Return the product of this matrix and `block`, shape (n,) or (n, k).
+
+        Parameters
+        ----------
+        block : ndarray of shape (d,) or (d, k)
+            Vector or matrix on the right of the product.
+        """
         found = self.matrix @ block
         return found if self.mean is None else found - (self.mean @ block).astype(found.dtype)
 
     def transposed_times(self, block: np.ndarray) -> np.ndarray:
-        """Return the product of the transpose and `block`, shape (d, ·)."""
+        """Return the product of the transpose and `block`, shape (d,) or (d, k).
+
+        Parameters
+        ----------
+        block : ndarray of shape (n,) or (n, k)
+            Vector or matrix on the right of the product.
+        """
         found = self._columns @ block
         if self.mean is None:
             return found
@@ -138,7 +163,13 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return self.matrix.T  # shares the arrays
 
     def gram(self, dtype: Any = None) -> np.ndarray:
-        """Return the (d, d) Gram matrix of the rows, computed by a sparse product."""
+        """Return the (d, d) Gram matrix of the rows, computed by a sparse product.
+
+        Parameters
+        ----------
+        dtype : data-type, optional
+            Precision of the computation, by default the precision of the matrix.
+        """
         matrix = self.matrix if dtype is None else self.matrix.astype(dtype, copy=False)
         found = (matrix.T @ matrix).toarray()
         if self.mean is not None:
@@ -158,7 +189,13 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return dense if self.mean is None else (dense - self.mean).astype(self.dtype)
 
     def blocks(self, rows: int) -> Iterator[np.ndarray]:
-        """Yield dense blocks of at most `rows` rows, in double precision."""
+        """Yield dense blocks of at most `rows` rows, in double precision.
+
+        Parameters
+        ----------
+        rows : int
+            Number of rows of every block but the last, which may have fewer.
+        """
         for first in range(0, len(self), rows):
             dense = self.matrix[first : first + rows].toarray().astype(np.float64, copy=False)
             yield dense if self.mean is None else dense - self.mean
@@ -198,7 +235,13 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return np.bincount(self.matrix.indices, squares, self.shape[1]) + missing * others**2
 
     def over(self, scales: np.ndarray) -> SparseRows:
-        """Return the matrix with column j divided by ``scales[j]``, in the same precision."""
+        """Return the matrix with column j divided by ``scales[j]``, in the same precision.
+
+        Parameters
+        ----------
+        scales : ndarray of shape (d,)
+            Divisors of the columns.
+        """
         values = (self.matrix.data / scales[self.matrix.indices]).astype(self.dtype)
         parts = values, self.matrix.indices, self.matrix.indptr
         mean = None if self.mean is None else self.mean / scales
@@ -222,7 +265,13 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return abs(self.matrix).max(axis=1).toarray().ravel()
 
     def scaled_rows(self, factors: np.ndarray) -> SparseRows:
-        """Return the matrix with row i multiplied by ``factors[i]``, in the same precision."""
+        """Return the matrix with row i multiplied by ``factors[i]``, in the same precision.
+
+        Parameters
+        ----------
+        factors : ndarray of shape (n,)
+            Factors of the rows.
+        """
         if self.mean is not None:
             refuse("scaling centred rows")
         every = np.repeat(factors, np.diff(self.matrix.indptr))

@@ -99,7 +99,13 @@ def real(
 
 
 def one_of(known: Collection[str]) -> Rule:
-    """Return the rule that a value is one of several words."""
+    """Return the rule that a value is one of several words.
+
+    Parameters
+    ----------
+    known : collection of str
+        The valid words.
+    """
     words = tuple(known)
     return Rule(
         f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, words

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 def learner(params: Params, federation: Federation) -> Learner:
     """Return a `Learner`, which trains and evaluates the network `params.model` at the clients.
 
+    Parameters
+    ----------
+    params : Params
+        Hyper-parameters of the method.
+    federation : Federation
+        Federation whose clients hold labelled samples.
+
     Raises
     ------
     FedcoreError

@@ -49,7 +49,7 @@ def read_device() -> Device:
         If PyTorch does not know the device or cannot reach it on this machine, or if the device's
         memory is full.
     """
-    return _named(os.getenv(VARIABLE) or "cpu")
+    return find_device(os.getenv(VARIABLE) or "cpu")
 
 
 def configure_torch() -> None:
@@ -99,7 +99,8 @@ def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") 
 
 
 @cache
-def _named(name: str) -> Device:
+def find_device(name: str) -> Device:
+    """Return the device that PyTorch calls `name`, after a check that it can be reached."""
     if name in ("cpu", "together"):
         return Device(CPU.where, name == "together")
     try:

@@ -60,8 +60,14 @@ class Params(Participating, Checked):
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
         """Return the communication cost of the whole run.
 
-        In each round, every participant uploads `up` numbers and downloads `down` numbers. In
-        addition, every client downloads `once` numbers during the run.
+        Parameters
+        ----------
+        shape : Shape
+            Size of the federation.
+        up, down : int
+            How many numbers every participant uploads and downloads in each round.
+        once : int, default=0
+            How many numbers every client downloads in addition, once during the run.
         """
         each = self.rounds * self.n_participants(shape.n_clients)
         return Cost(self.rounds, each * up, each * down + once * shape.n_clients)

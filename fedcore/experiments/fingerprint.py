@@ -52,14 +52,14 @@ def digests(*modules: str) -> tuple[tuple[str, str], ...]:
     todo, found = set(modules), dict[str, str]()
     while todo:
         module = todo.pop()
-        found[module], imported = _read(module)
+        found[module], imported = read_source(module)
         todo |= imported - found.keys() - NOT_COUNTED
     return tuple(sorted(found.items()))
 
 
 def digest(module: str) -> str:
     """Return the digest of one module without its imports; raise the same errors as `digests`."""
-    return _read(module)[0]
+    return read_source(module)[0]
 
 
 def imported_by(path: str | os.PathLike[str], package: str) -> list[str]:
@@ -81,7 +81,7 @@ def data_files(module: str) -> list[str]:
     If the module is in no package, the files are those in its folder whose names occur as strings
     in its code.
     """
-    source = _find(module)
+    source = find_source(module)
     if source is None:
         return []
     folder = source.parent
@@ -97,7 +97,7 @@ def data_files(module: str) -> list[str]:
 
 
 @cache
-def _find(module: str) -> Path | None:
+def find_source(module: str) -> Path | None:
     """Return the file of a module without executing the module, or None if there is no file.
 
     For a top-level package without ``__init__.py``, the result is the folder of the package.
@@ -107,7 +107,7 @@ def _find(module: str) -> Path | None:
         spec = importlib.util.find_spec(module)
         folders = list(spec.submodule_search_locations or []) if spec and not spec.origin else []
         return Path(spec.origin) if spec and spec.origin else next(map(Path, folders), None)
-    parent = _find(base)
+    parent = find_source(base)
     if parent is None or not (parent.is_dir() or parent.name == "__init__.py"):
         return None
     place = (parent if parent.is_dir() else parent.parent) / leaf
@@ -116,9 +116,9 @@ def _find(module: str) -> Path | None:
 
 
 @cache
-def _read(module: str) -> tuple[str, frozenset[str]]:
+def read_source(module: str) -> tuple[str, frozenset[str]]:
     """Return the digest of a module, and the names of its imports and enclosing packages."""
-    source = _find(module)
+    source = find_source(module)
     if source is None or source.is_dir():
         raise ModuleNotFoundError(f"module {module} has no Python source file")
     if source.suffix != ".py":  # a compiled module
@@ -136,7 +136,7 @@ def _packages(module: str) -> Iterator[str]:
 
 
 def _has_text(module: str) -> bool:
-    source = _find(module)
+    source = find_source(module)
     return source is not None and source.is_file()
 
 
@@ -158,7 +158,7 @@ def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[str
             found = [f"{package}.{alias.name}" for alias in node.names]  # a module, or its name
         for name in found:
             if name.partition(".")[0] in own:
-                name = name if _find(name) else name.rpartition(".")[0]
+                name = name if find_source(name) else name.rpartition(".")[0]
                 if _has_text(name):
                     yield name
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

@@ -25,6 +25,11 @@ def stacked(step: AnyStep) -> AnyStep:
     client's reply must be the same, up to rounding, if the step runs for this client alone. Whether
     the step runs for many clients at once depends only on the engine and on the clients' shapes and
     messages.
+
+    Parameters
+    ----------
+    step : callable
+        Client step, a function ``(data, state, message) -> reply``.
     """
     step.stacked = True  # type: ignore[attr-defined]
     return step

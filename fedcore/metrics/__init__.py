@@ -63,6 +63,13 @@ class Metric:
     def value(self, iterate: Iterate, problem: Problem) -> float:
         """Return the metric's value for an iterate.
 
+        Parameters
+        ----------
+        iterate : Iterate
+            Current result of an algorithm.
+        problem : Problem
+            The clients' data with the exact answer.
+
         Raises
         ------
         InputError
@@ -79,7 +86,13 @@ class Metric:
         return cast("float", found)
 
     def fails(self, value: float) -> bool:
-        """Return whether a value of this metric marks the run as diverged."""
+        """Return whether a value of this metric marks the run as diverged.
+
+        Parameters
+        ----------
+        value : float
+            Value of the metric for an iterate.
+        """
         return self.finite and not np.isfinite(value)
 
     @property

@@ -79,7 +79,10 @@ class Budgeted(Parameters):
     def require_small_epsilon(self, limit: float = 1.0) -> None:
         """Raise an `InputError` if `calibration` is ``paper`` and ε is above `limit`.
 
-        The paper proves its calibration for ε up to `limit`.
+        Parameters
+        ----------
+        limit : float, default=1.0
+            Largest ε for which the paper proves its calibration.
         """
         if self.calibration == "paper" and self.epsilon is not None and self.epsilon > limit:
             raise InputError(

@@ -79,7 +79,7 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (d, r)
     """
-    return _columns(partial(_by_data, data), _slots(state), Z)
+    return _columns(partial(multiply_by_data, data), _slots(state), Z)
 
 
 @of_runs
@@ -123,7 +123,7 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
     if len(data.shape) > 2:
         each = list(data)
     if kept is None or not gram_pays_off(*_work(each[:1], n_features), n_features, multiplied):
-        return partial(_multiplied, partial(_by_data, data), slots)
+        return partial(_multiplied, partial(multiply_by_data, data), slots)
     if not hasattr(kept, "own_gram"):
         dtype = np.result_type(data.dtype, dtype)
         made = np.array([gram_matrix([one], dtype) for one in each])
@@ -153,7 +153,8 @@ def _by_rows(all_rows: Rows, rows: np.ndarray) -> np.ndarray:
     return all_rows.gram_times(rows.T).T
 
 
-def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def multiply_by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return ``rows SᵀS`` for one client's samples S, by two products with the samples."""
     if isinstance(data, SparseRows):
         return (data.T @ (data @ rows.T)).T
     return (rows @ np.swapaxes(data, -1, -2)) @ data

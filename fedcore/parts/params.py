@@ -48,7 +48,13 @@ class Parameters(Checked):
     start: np.ndarray | None = dataclasses.field(default=None, kw_only=True)
 
     def columns(self, n_features: int) -> int:
-        """Return the number of columns of the matrix that the method iterates."""
+        """Return the number of columns of the matrix that the method iterates.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, which limits the number of columns of some methods.
+        """
         return self.n_components
 
 

@@ -39,7 +39,13 @@ Value = TypeVar("Value")
 
 
 def post_processing(step: AnyStep) -> AnyStep:
-    """Mark a client step as one that replies only with values released in earlier calls."""
+    """Mark a client step as one that replies only with values released in earlier calls.
+
+    Parameters
+    ----------
+    step : callable
+        Client step, a function ``(data, state, message) -> reply``.
+    """
     step.post_processing = True  # type: ignore[attr-defined]
     return step
 

@@ -125,7 +125,13 @@ class Clients(Sequence[Any]):
         self._matrices = self[:]
 
     def labelled(self, i: int) -> Labelled:
-        """Return the samples of client `i` with their labels."""
+        """Return the samples of client `i` with their labels.
+
+        Parameters
+        ----------
+        i : int
+            Index of the client.
+        """
         assert self.labels is not None
         return Labelled(self[i], self.labels[i])
 

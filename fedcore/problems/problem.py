@@ -139,10 +139,14 @@ class Problem:
     def directions(self, most: int) -> dict[str, np.ndarray]:
         """Return the exact directions that a method should find, for the history file.
 
-        The directions are the leading right singular vectors of the stacked matrices; the argument
-        `most` limits their number. For a problem with `truth`, the directions are all columns of
-        the true representation. The result is empty if there are held-out samples, or if
-        `by_products` is true.
+        The directions are the leading right singular vectors of the stacked matrices. For a problem
+        with `truth`, the directions are all columns of the true representation. The result is empty
+        if there are held-out samples, or if `by_products` is true.
+
+        Parameters
+        ----------
+        most : int
+            Largest number of singular vectors to return.
         """
         if self.truth is not None:
             return {"representation": self.truth.representation}
@@ -185,6 +189,11 @@ class Problem:
 
     def with_largest_row(self, norm: float) -> Problem:
         """Return a copy with all samples scaled by one factor, so that the longest has norm `norm`.
+
+        Parameters
+        ----------
+        norm : float
+            Euclidean norm of the longest sample in the copy.
 
         Raises
         ------
@@ -239,6 +248,11 @@ class Problem:
 
         If `by_products` is true, the vectors are computed from products with the data, and are kept
         for later calls with the same or a smaller k.
+
+        Parameters
+        ----------
+        k : int
+            Number of vectors.
         """
         if not self.by_products:
             return self.right_vectors[:, :k]

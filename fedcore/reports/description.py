@@ -23,7 +23,7 @@ from fedcore.recorder import COLUMNS
 from fedcore.reports.measures import best, measured
 
 AXES = ("components", "explained_variance", "explained_variance_ratio")  # in `final`
-NAMES = "features"  # in `about`
+FEATURES = "features"  # in `about`
 
 
 def describe(history: History) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def add_components(
     representation learned from labels and a run without a finite result have no principal axes.
     """
     if features is not None:
-        history.about[NAMES] = list(features)
+        history.about[FEATURES] = list(features)
     subspaces = history.final.get("basis", history.final.get("V"))
     if subspaces is None or algorithm.labelled or history.released is not None:
         return
@@ -144,7 +144,7 @@ def _components(history: History) -> dict[str, Any]:
     rows = matrix[0].T
     largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1, keepdims=True), axis=1)
     return {
-        "features": history.about.get(NAMES),
+        "features": history.about.get(FEATURES),
         "weights": np.where(largest < 0, -rows, rows),
         **{name: final[name][0] for name in AXES[1:] if name in final},
     }

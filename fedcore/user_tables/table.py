@@ -96,7 +96,13 @@ class Reading:
         return [*self.apart, *(self.columns or ()), *self.without]
 
     def keeps(self, name: str) -> bool:
-        """Return whether the options ask for the column `name` as a feature."""
+        """Return whether the options ask for the column `name` as a feature.
+
+        Parameters
+        ----------
+        name : str
+            Name of a column.
+        """
         wanted = self.columns is None or name in self.columns
         return wanted and name not in self.without and name not in self.apart
 
@@ -165,7 +171,17 @@ class Table:
             self.labels = seen
 
     def tell(self, what: str, *others: str, **option: Any) -> None:
-        """Record a guess about this file and `others`, with the option that overrides the guess."""
+        """Record a guess about this file and `others`, with the option that overrides the guess.
+
+        Parameters
+        ----------
+        what : str
+            Description of the guess.
+        *others : str
+            Paths of the other files that the guess concerns.
+        **option
+            Parameter of the user's call, with the value that overrides the guess.
+        """
         more = ", unless told otherwise" * bool(option)
         self.guesses.append(Advice(f"{', '.join([self.path, *others])}: {what}{more}", option))
 
@@ -180,13 +196,25 @@ class Table:
         return not isinstance(next(iter(self.labels), ""), str)
 
     def known(self, names: Iterable[str]) -> list[Any]:
-        """Return the labels of those columns that `names` lists."""
+        """Return the labels of those columns that `names` lists.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of columns, or their numbers as text if the columns have no names.
+        """
         if self.bare:
             return [int(n) for n in names if re.fullmatch(r"\d{1,18}", n) and int(n) in self.labels]
         return [*filter({*self.labels}.__contains__, names)]
 
     def columns(self, labels: Sequence[Any]) -> Any:
-        """Return the columns of `x` that `labels` lists."""
+        """Return the columns of `x` that `labels` lists.
+
+        Parameters
+        ----------
+        labels : sequence of str or int
+            Some of the table's column labels.
+        """
         if labels == self.labels:
             return self.x
         at = {label: i for i, label in enumerate(self.labels)}
@@ -195,16 +223,34 @@ class Table:
         return self.x[:, [at[label] for label in labels]]
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column of `x`, or a vector in `apart`, as a NumPy vector."""
+        """Return a column of `x`, or a vector in `apart`, as a NumPy vector.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column or of the vector.
+        """
         cells = self.apart[name] if name in self.apart else self.columns(self.known([name]))
         return as_values(cells[0] if isinstance(cells, list) else cells)
 
     def where(self, row: int) -> str:
-        """Return a text that names the file and one of its rows."""
+        """Return a text that names the file and one of its rows.
+
+        Parameters
+        ----------
+        row : int
+            Index of the row, counted from 0.
+        """
         return f"{self.path}, {self.named(row)}"
 
     def named(self, row: int) -> str:
-        """Return a text that names a row, such as its line in the file."""
+        """Return a text that names a row, such as its line in the file.
+
+        Parameters
+        ----------
+        row : int
+            Index of the row, counted from 0.
+        """
         return self.place(row) if self.place else f"row {row}"
 
     def holes(self) -> dict[str, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from cells import cell
 from fedcore import algorithms
@@ -121,3 +122,24 @@ def test_single_precision_stays_single(problem):
     whole, short = run(single, None, **FROM_Z), run(single, 1e-6, **FROM_Z)
     each = [found["bytes_up"][0, 1] / found["scalars_up"][0, 1] for found in (whole, short)]
     assert each == [4, 4]
+
+
+def rounds_as_printed(problem, cut, *, share_products=True, tolerance=1e-2):
+    """Rounds of FAPS as printed from sixty starts, which follow the rounding of each start."""
+    given = cell(
+        "faps", {"n_components": 4, "rounds": 300, "inner_steps": 1000, "tolerance": tolerance},
+        repeats=60, share_products=share_products, metrics=["kkt_residual"],
+        stop={"kkt_residual": {"at_most": 1e-4}}, cut=cut,
+    )  # fmt: skip
+    return run_repeats(given, [problem]).last("round")
+
+
+def test_what_follows_rounding_has_the_same_distribution(problem):
+    whole = rounds_as_printed(problem, None)
+    for other in (
+        rounds_as_printed(problem, 1e-12),
+        rounds_as_printed(problem, None, share_products=False),
+    ):
+        assert scipy.stats.ks_2samp(whole, other).pvalue > 1e-3
+    other = rounds_as_printed(problem, None, tolerance=1e-4)
+    assert scipy.stats.ks_2samp(whole, other).pvalue < 1e-3  # the test can tell

@@ -63,7 +63,7 @@ def write(root: Path, name: str, text: str) -> None:
 
 def forget() -> None:
     """Empty the caches, as a new process would start."""
-    for kept in (fingerprint.digests, fingerprint._read, fingerprint._find):
+    for kept in (fingerprint.digests, fingerprint.read_source, fingerprint.find_source):
         kept.cache_clear()
 
 

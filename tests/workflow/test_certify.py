@@ -13,7 +13,7 @@ import yaml
 import blas_kernels
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
-from fedcore.repro.commands.certify import _begin
+from fedcore.repro.commands.certify import begin_folder
 from fedcore.repro.plan import kept_cells
 from fedcore.repro.plan.plan import load_plan
 
@@ -121,7 +121,7 @@ def test_its_run_plans_no_other_papers(tmp_path):
     changes = {"cells": {"*": {"repeats": 1}}}
     config = {"papers": ["dppower", "fedpower"]}
     both = load_plan(config | {"overrides": dict.fromkeys(config["papers"], changes)})
-    _begin(tmp_path, {}, both, ["dppower"])
+    begin_folder(tmp_path, {}, both, ["dppower"])
     made = load_plan(read_yaml(tmp_path / "config/config.yaml"))
     assert list(made.papers) == list(made.config["overrides"]) == ["dppower"]
     assert made.cells.keys() == {cell.path for cell in both.cells_of("dppower")}

@@ -186,6 +186,15 @@ def test_a_module_with_a_prefix_beside_rules_of_ones_own(first_run, raw):
     assert any((raw / "sub/results/tiny/seconds").rglob("*.tsv")) and not (raw / "results").exists()
 
 
+def test_the_reason_of_a_rerun_names_the_module_that_has_changed(done):
+    method = done.root / "fedcore/algorithms/power_gd.py"
+    method.write_text(method.read_text(encoding="utf-8") + "\nEDITED = 1\n", encoding="utf-8")
+    said = done.run("-n").text
+    reasons = re.findall(r"^rule (run_\w+):.*?reason: ([^\n]+)", said, re.DOTALL | re.MULTILINE)
+    assert {rule for rule, _ in reasons} == {"run_power_gd"}
+    assert all("fedcore.algorithms.power_gd" in reason for _, reason in reasons)
+
+
 @pytest.mark.parametrize(
     ("target", "reason"),
     [

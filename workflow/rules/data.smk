@@ -50,7 +50,7 @@ rule problem:
         settings=lambda wildcards: json.dumps(build.data_of(PLAN.problems[problem_of(wildcards)])),
         entry=lambda wildcards: PLAN.problem_entry(problem_of(wildcards)),
         made_by=made_by,
-        raw=lambda wildcards, input: Path(input[0]).parents[1] if input else RAW,
+        raw=lambda wildcards, input: subpath(input[0], ancestor=2) if input else RAW,
         seed=PLAN.config["seed"],
         surrogate="--surrogate" if PLAN.config["surrogates"] else "",
         code=lambda wildcards: PLAN.problem_code(problem_of(wildcards)),

@@ -150,7 +150,7 @@ class Ranks:
             found = job()
         except Exception as error:
             self.alone = False
-            self._told(Told(what, self._seen, Failure.of(0, error, self.rank)))
+            self._told(Told(what, self._seen, Failure.from_error(0, error, self.rank)))
             raise
         self.alone = last
         if not last:
@@ -227,7 +227,7 @@ class Failure(NamedTuple):
     error: Exception
 
     @classmethod
-    def of(cls, place: int, error: Exception, rank: int) -> Failure:
+    def from_error(cls, place: int, error: Exception, rank: int) -> Failure:
         """Return the failure of a step; replace an error that cannot be sent to other ranks."""
         if not isinstance(error, FedcoreError):
             trace = "".join(traceback.format_exception(error))
@@ -374,12 +374,14 @@ class Mpi:
                 try:
                     own.append(act(self._sites[i]))
                 except Exception as error:
-                    failure = Failure.of(place, error, self._ranks.rank)
+                    failure = Failure.from_error(place, error, self._ranks.rank)
         accounts = self._own_accounts(of)
         try:
             data = pickle.dumps((own, accounts, failure))
         except Exception as error:  # of a reply that cannot cross
-            data = pickle.dumps(([], accounts, Failure.of(len(of), error, self._ranks.rank)))
+            data = pickle.dumps(
+                ([], accounts, Failure.from_error(len(of), error, self._ranks.rank))
+            )
         every = [pickle.loads(part) for part in self._link.gather(data)]
         self._ranks.busy = False
         if failures := [one for _, _, one in every if one is not None]:
@@ -431,7 +433,7 @@ class Mpi:
             try:
                 reply = self._sites[i].do(order)
             except Exception as error:
-                mine.failures.append(Failure.of(place, error, self._ranks.rank))
+                mine.failures.append(Failure.from_error(place, error, self._ranks.rank))
                 return
             try:
                 scalars, size = payload(reply)

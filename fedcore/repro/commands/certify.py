@@ -106,7 +106,7 @@ def certify(
     if not drawn:
         raise InputError(lacks)
     out = out or Path(f"certificate-{item or seed}")
-    _begin(out, describe_arithmetic(), plan, runs)
+    begin_folder(out, describe_arithmetic(), plan, runs)
     minutes_planned = draws.together(pool, drawn) / cores / 60
     given = how | {"kept": kept, "configfile": configfile}
     again = [f"--{name}={value}" for name, value in given.items() if value is not None]
@@ -129,7 +129,9 @@ def certify(
         raise DataError(f"{counted(wrong, 'disagreement')}: {files[0]} names them")
 
 
-def _begin(out: Path, machine: Mapping[str, str], plan: Plan, papers: Collection[str]) -> None:
+def begin_folder(
+    out: Path, machine: Mapping[str, str], plan: Plan, papers: Collection[str]
+) -> None:
     """Write the configuration of a run into `out`; raise an error if another machine used `out`."""
     import yaml
 

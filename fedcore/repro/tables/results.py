@@ -441,6 +441,11 @@ class Results:
     def markdown(self, *names: str) -> str:
         """Return tables of the paper as Markdown, one below the other.
 
+        Parameters
+        ----------
+        *names : str
+            Names of the tables in the paper's ``experiments.yaml``.
+
         Raises
         ------
         DataError
@@ -449,7 +454,13 @@ class Results:
         return "\n".join(tables.read_text(self.tables / f"{name}.md") for name in names)
 
     def problems(self, experiment: str) -> list[str]:
-        """Return the problems that have cells in an experiment, in the order of the plan."""
+        """Return the problems that have cells in an experiment, in the order of the plan.
+
+        Parameters
+        ----------
+        experiment : str
+            Name of the experiment in the paper's ``experiments.yaml``.
+        """
         run = {cell.problem for cell in self.cells.values() if cell.experiment == experiment}
         return [name for name in self.plan["problems"] if name in run]
 
