@@ -140,6 +140,6 @@ def test_what_follows_rounding_has_the_same_distribution(problem):
         rounds_as_printed(problem, 1e-12),
         rounds_as_printed(problem, None, share_products=False),
     ):
-        assert scipy.stats.ks_2samp(whole, other).pvalue > 1e-3
+        assert scipy.stats.ks_2samp(whole, other, method="asymp").pvalue > 1e-3
     other = rounds_as_printed(problem, None, tolerance=1e-4)
-    assert scipy.stats.ks_2samp(whole, other).pvalue < 1e-3  # the test can tell
+    assert scipy.stats.ks_2samp(whole, other, method="asymp").pvalue < 1e-3  # the test can tell
