@@ -100,7 +100,8 @@ TAKES = """CPU hours and memory are those of the stored run; the hours include m
 histories took.
 """
 RESTORED = "snakemake --cores 2 --configfile config/kept.yaml"  # with kept histories
-OURS = """The project itself made these certificates by `fedcore certify`, on a machine of its own.
+OURS = """The project itself made these certificates by `fedcore certify`, on machines of its own. *By later
+code* counts the cells whose code has changed since the kept run.
 """
 OPEN = """These are the undecided items (printed claims) of the papers in the table above, grouped
 by what would decide them. The page of `fedrep` lists the undecided items of `fedrep`.
@@ -308,8 +309,9 @@ def certificates(folder: Path) -> list[str]:
         judged = found["words compared of"]
         compared = [f"{part['paper']}, {part['cells']}" for part in found["shares"]]
         rows.append(
-            {"certificate": file.stem, "BLAS": here["BLAS"], "Python": here["python"],
-             "cells made again": "; ".join(compared),
+            {"certificate": file.stem, "CPU": here["CPU"], "BLAS": here["BLAS"],
+             "Python": here["python"], "cells made again": "; ".join(compared),
+             "by later code": len(found["by other code"]),
              **{word: n[word] for word in certificate.MEANING},
              "words compared of": ", ".join(judged) or "no whole paper",
              "words that differ": len(found["words"]) if judged else None,
@@ -324,7 +326,13 @@ def certificates(folder: Path) -> list[str]:
     if not rows:
         return []
     meaning = "".join(f"- *{word}*: {said}\n" for word, said in certificate.MEANING.items())
-    return ["## Other kernels and Pythons\n", OURS, tables.markdown(rows), meaning, *differing]
+    return [
+        "## Other machines, kernels and Pythons\n",
+        OURS,
+        tables.markdown(rows),
+        meaning,
+        *differing,
+    ]
 
 
 def codemeta(root: Path) -> str:
