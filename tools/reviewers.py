@@ -100,8 +100,8 @@ TAKES = """CPU hours and memory are those of the stored run; the hours include m
 histories took.
 """
 RESTORED = "snakemake --cores 2 --configfile config/kept.yaml"  # with kept histories
-OURS = """The project itself made these certificates by `fedcore certify`, on machines of its own. *By later
-code* counts the cells whose code has changed since the kept run.
+OURS = """The project itself made these certificates by `fedcore certify`, on machines of its own.
+*By later code* counts the cells whose code has changed since the kept run.
 """
 OPEN = """These are the undecided items (printed claims) of the papers in the table above, grouped
 by what would decide them. The page of `fedrep` lists the undecided items of `fedrep`.
