@@ -65,7 +65,7 @@ FAULTS = {
     ),
     "has a look that is not known": ('look=("blue"', 'look=("puce"', "'puce'"),
     "works after the end": (
-        END, f"federation.broadcast(Z)\n    {END}", "run ends",
+        END, f"federation.broadcast(Z)\n    {END}", "messages were sent after the last record",
     ),
 }  # fmt: skip
 
