@@ -55,7 +55,6 @@ basis are stored as rows, so a stack has the shape (…, p, n).
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -67,8 +66,17 @@ from fedcore.algorithms.ssi import communication, starting_basis
 from fedcore.federation.execution import of_runs
 from fedcore.federation.federation import Federation, stacked
 from fedcore.linalg import orth, spectral_norm
-from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits, norm, outside, transposed
-from fedcore.parts.gram_products import local_multiplication
+from fedcore.parts.eigensolvers import (
+    RULES,
+    SIGNS,
+    SOLVERS,
+    Limits,
+    iterate,
+    norm,
+    outside,
+    transposed,
+)
+from fedcore.parts.gram_products import LocalProducts, local_products
 from fedcore.validation import Count, NonNegative, Positive, one_of
 
 COLUMNS = {
@@ -174,54 +182,67 @@ def improved(params: Params, data: np.ndarray, state: Any, Z: np.ndarray) -> np.
     """
     Z, first = transposed(Z), not hasattr(state, "basis")
     most = (1 + params.inner_steps) * Z.shape[-2]
-    multiply = local_multiplication(data, state, Z.dtype, most)
+    products = local_products(data, state, Z.dtype, most)
     if first:
         several = np.broadcast_shapes(data.shape[:-2], Z.shape[:-2])
         state.k, state.products = 0, np.ones(several, int)
         state.beta = params.beta_factor * _square(data, state, params.beta_norm) * np.ones(several)
         state.basis = np.broadcast_to(Z, several + Z.shape[-2:])
-        state.image = multiply(state.basis)
+        state.image = products.times(state.basis)
     X, image, Z = state.basis, state.image, np.broadcast_to(Z, state.basis.shape)
-    distance = np.sqrt(2.0) * norm(outside(X, Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
     beta = np.asarray(state.beta)[..., None, None].astype(Z.dtype)
     W = outside(X, -image)
     left, right = np.concatenate([W, X, Z], axis=-2), np.concatenate([X, W, beta * Z], axis=-2)
-
-    def coupled(B: np.ndarray) -> np.ndarray:
-        """Return ``B (Λᵢ + βᵢ ZZᵀ) = B (Hᵢ − AᵢAᵢᵀ)``."""
-        return (B @ transposed(left)) @ right
-
-    def product(B: np.ndarray) -> np.ndarray:
-        return multiply(B) + coupled(B)
-
-    XH = image + coupled(X)
+    H = _Matrices(products, left, right)
+    XH = image + H.coupled(X)
     scale = state.beta
     if params.inner == "decrease":
         scale = scale + _square(data, state, "spectral")
     enough = RULES[params.inner](Limits(params.tolerance, params.delta, scale), X, XH)
-    made = np.zeros_like(state.products)
+    B, BH, one = X, XH, 0
     if params.inner_start == "server" and not first:  # Xᵢ and Z are one in the first round
-        X, XH, made = Z, product(Z), made + 1
-    going = np.ones(X.shape[:-2], bool)
-    solver = SOLVERS[params.solver](product, X, XH, params.signs)
-    for new, new_H in itertools.islice(solver, params.inner_steps):
-        stops = enough(X, new, new_H)
-        X, XH = (np.where(going[..., None, None], *pair) for pair in ((new, X), (new_H, XH)))
-        made, going = made + going, going & ~stops
-        if not going.any():
-            break
-    state.products, state.image = state.products + made, XH - coupled(X)
-    state.basis = X
-    W = outside(X, -state.image)
-    XZ = Z @ transposed(X)
-    Y = beta * (XZ @ X) - (Z @ transposed(W)) @ X - XZ @ W
+        B, BH, one = Z, H.times(Z), 1
+    B, BH, steps = iterate(H, B, BH, enough, params.solver, params.signs, params.inner_steps)
+    state.products, state.image = state.products + one + steps, BH - H.coupled(B)
     if params.adapt and np.max(state.k) % PERIOD == 0:
+        distance = np.sqrt(2.0) * norm(outside(X, Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
         if not first:
             raised = state.distance <= (1 + MU) * distance
             state.beta = np.where(raised, (1 + THETA) * state.beta, state.beta)
         state.distance = distance
+    X = state.basis = B
+    W = outside(X, -state.image)
+    XZ = Z @ transposed(X)
+    Y = beta * (XZ @ X) - (Z @ transposed(W)) @ X - XZ @ W
     state.k = state.k + 1
     return transposed(Y)
+
+
+@dataclass(frozen=True)
+class _Matrices:
+    """The matrices Hᵢ of (12), a stack of them; see `fedcore.parts.eigensolvers`.
+
+    Attributes
+    ----------
+    products : LocalProducts
+        Products with AᵢAᵢᵀ.
+    left, right : ndarray of shape (…, 3p, n)
+        Factors of ``Λᵢ + βᵢ ZZᵀ = leftᵀ right``.
+    """
+
+    products: LocalProducts
+    left: np.ndarray
+    right: np.ndarray
+
+    def times(self, X: np.ndarray) -> np.ndarray:
+        return self.products.times(X) + self.coupled(X)
+
+    def coupled(self, X: np.ndarray) -> np.ndarray:
+        """Return ``X (Λᵢ + βᵢ ZZᵀ) = X (Hᵢ − AᵢAᵢᵀ)``."""
+        return (X @ transposed(self.left)) @ self.right
+
+    def of(self, chosen: np.ndarray) -> _Matrices:
+        return _Matrices(self.products.of(chosen), self.left[chosen], self.right[chosen])
 
 
 def own_iterate(data: np.ndarray, state: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

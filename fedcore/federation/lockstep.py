@@ -12,12 +12,12 @@ all runs wait, the scheduler (`_Lockstep`) answers all waiting requests that hav
 Among several keys, the scheduler chooses the key that appeared first since the runs began. The
 order of the requests depends on the runs alone, not on time.
 
-BLAS may round a product of 10 columns differently if these columns are part of a matrix of 50
-columns. The rounding depends on the width of this matrix, but not on the values in its other
-columns. Each run therefore has a number, its `slot`, and `WIDTH` consecutive slots form a block.
-The runs of a block wait for each other. Products for several runs have columns for all slots of a
-block, with zeros for slots without a run. Everything else is computed run by run. A run therefore
-gives the same bits alone and beside other runs.
+A run gives the same bits alone and beside other runs. BLAS may round a small product of 10 columns
+differently if these columns are part of a matrix of 50 columns. The rounding depends on the width
+of this matrix, but not on the values in its other columns. Each run therefore has a number, its
+`slot`, and `WIDTH` consecutive slots form a block. The runs of a block wait for each other. What
+products for several runs do with these numbers is in `fedcore.parts.gram_products`. Everything
+else is computed run by run.
 
 Over MPI, or if every step runs client by client, runs do not wait for each other.
 """

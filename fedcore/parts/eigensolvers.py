@@ -1,9 +1,9 @@
 """Iterations for the dominant eigenspaces of symmetric matrices H, which need only products with H.
 
 Each function works on a stack of matrices H. The basis for each H is a matrix X of p orthonormal
-rows. X and X H have shape (…, p, n). A solver is a generator ``solver(product, X, XH, signs)`` that
-starts from a pair (X, X H) and yields one new pair per product. No n × n matrix is formed. The
-results for one matrix H do not depend on the other matrices of the stack.
+rows. X and X H have shape (…, p, n). A solver is a function ``solver(H, pairs, signs)`` that takes
+the latest pairs (X, X H) and returns the next one, for which it multiplies once. No n × n matrix is
+formed. The results for one matrix H do not depend on the other matrices of the stack.
 
 A stopping rule ``rule(limits, X, XH)`` takes thresholds, as `Limits`, and the first pair (X, X H).
 The rule returns a function ``enough(old, X, XH)``, which gets each new pair and the previous basis
@@ -13,16 +13,15 @@ those of equations of Wang, Liu & Zhang (see `fedcore.algorithms.faps`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
 
 from fedcore.linalg import orth, orth_householder
 
-Product = Callable[[np.ndarray], np.ndarray]
-Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
+Pair = tuple[np.ndarray, np.ndarray]
 Enough = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 MEMORY = 3  # blocks that `krylov` keeps besides the latest; the first choice of Liu, Wen & Zhang
@@ -59,46 +58,90 @@ def arbitrary(M: np.ndarray) -> np.ndarray:
 SIGNS = {"positive": positive, "arbitrary": arbitrary}
 
 
-def power(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
-    """Run subspace iteration, ``X ← orth(X H)``."""
-    while True:
-        X = SIGNS[signs](XH)
-        XH = product(X)
-        yield X, XH
+class Matrices(Protocol):
+    """A stack of symmetric n × n matrices H."""
+
+    def times(self, X: np.ndarray) -> np.ndarray:
+        """Return X H for each matrix, where X has shape (…, p, n)."""
+
+    def of(self, chosen: np.ndarray) -> Matrices:
+        """Return the matrices for which `chosen`, a Boolean array, is true."""
 
 
-def ritz(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
-    """Run subspace iteration with a Rayleigh–Ritz step (Rutishauser 1970; Stewart 1976).
+def power(H: Matrices, pairs: Sequence[Pair], signs: str) -> Pair:
+    """Make a step of subspace iteration, ``X ← orth(X H)``."""
+    X = SIGNS[signs](pairs[-1][1])
+    return X, H.times(X)
+
+
+def ritz(H: Matrices, pairs: Sequence[Pair], signs: str) -> Pair:
+    """Make a step of subspace iteration and a Rayleigh–Ritz step (Rutishauser 1970; Stewart 1976).
 
     For signs ``arbitrary``, Ritz vectors have the signs of LAPACK's eigenvectors. For signs
     ``positive``, Ritz vector i has a non-negative inner product with row i of X.
     """
-    while True:
-        X = SIGNS[signs](XH)
-        XH = product(X)
-        S = transposed(np.linalg.eigh(X @ transposed(XH))[1])[..., ::-1, :]
-        if signs == "positive":
-            diagonal = np.diagonal(S, axis1=-2, axis2=-1)[..., None]
-            S = S * np.where(diagonal < 0, -1.0, 1.0).astype(S.dtype)
-        X, XH = S @ X, S @ XH
-        yield X, XH
+    X, XH = power(H, pairs, signs)
+    S = transposed(np.linalg.eigh(X @ transposed(XH))[1])[..., ::-1, :]
+    if signs == "positive":
+        diagonal = np.diagonal(S, axis1=-2, axis2=-1)[..., None]
+        S = S * np.where(diagonal < 0, -1.0, 1.0).astype(S.dtype)
+    return S @ X, S @ XH
 
 
-def krylov(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
-    """Run LMSVD: subspace iteration from the best basis in the span of the latest iterates.
+def krylov(H: Matrices, pairs: Sequence[Pair], signs: str) -> Pair:
+    """Make a step of LMSVD: subspace iteration from the best basis in the span of `pairs`.
 
     The method is from Liu, Wen & Zhang, *Limited memory block Krylov subspace optimization for
     computing dominant singular value decompositions* (SISC 2013).
     """
-    blocks = [(X, XH)]
-    while True:
-        X = SIGNS[signs](_best_image(blocks))
-        XH = product(X)
-        blocks = [*blocks[-MEMORY:], (X, XH)]
-        yield X, XH
+    X = SIGNS[signs](_best_image(pairs))
+    return X, H.times(X)
 
 
 SOLVERS = {"power": power, "ritz": ritz, "krylov": krylov}
+
+
+def iterate(
+    H: Matrices, X: np.ndarray, XH: np.ndarray, enough: Enough, solver: str, signs: str, steps: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Improve the basis for each matrix H until its stopping rule stops.
+
+    A matrix whose rule has stopped takes part in no further product.
+
+    Parameters
+    ----------
+    H : Matrices
+    X, XH : ndarray of shape (…, p, n)
+        Pairs (X, X H) with which the iteration starts.
+    enough : callable
+        Function that a stopping rule has returned for all these matrices.
+    solver, signs : str
+        Keys of ``SOLVERS`` and ``SIGNS``.
+    steps : int
+        Largest number of steps.
+
+    Returns
+    -------
+    X, XH : ndarray of shape (…, p, n)
+    made : ndarray of int of shape (…)
+        Number of steps for each matrix.
+    """
+    going, pairs = np.ones(X.shape[:-2], bool), [(X, XH)]
+    made = np.zeros(going.shape, int)
+    for _ in range(steps):
+        pair = SOLVERS[solver](H, pairs, signs)
+        old, X, XH = X, np.array(X), np.array(XH)
+        X[going], XH[going] = pair
+        made[going] += 1
+        on = going & ~enough(old, X, XH)
+        if not on.any():
+            break
+        pairs = [*pairs[-MEMORY:], pair]
+        if (on != going).any():
+            rest = on[going]
+            H, pairs = H.of(rest), [(old_X[rest], old_XH[rest]) for old_X, old_XH in pairs]
+            going = on
+    return X, XH, made
 
 
 class Limits(NamedTuple):
@@ -179,7 +222,7 @@ def _traces(X: np.ndarray, XH: np.ndarray) -> np.ndarray:
     return np.sum(X * XH, axis=(-2, -1))
 
 
-def _best_image(blocks: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def _best_image(blocks: Sequence[Pair]) -> np.ndarray:
     """Return X H for each H; the rows of X are the p leading Ritz vectors in the blocks' span."""
     X, XH = blocks[-1]
     if len(blocks) == 1:

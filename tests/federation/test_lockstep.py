@@ -60,10 +60,15 @@ METHODS = [
 ]
 
 
-def starts(name: str, params: dict, gram: bool) -> tuple:
+SMALL = {"features": 90, "sizes": (30, 300, 120)}
+LARGE = {"features": 231, "sizes": (190, 480, 250)}  # products of 24 rows count as large
+
+
+def starts(name: str, params: dict, gram: bool, size: dict = SMALL) -> tuple:
     """Return a function that runs some starts of a method side by side, and one that runs one."""
-    rng = np.random.default_rng(3)
-    data = [rng.standard_normal((n, 90)) * 0.9 ** np.arange(90) for n in (30, 300, 120)]
+    rng, features = np.random.default_rng(3), size["features"]
+    scale = 0.9 ** np.arange(features)
+    data = [rng.standard_normal((n, features)) * scale for n in size["sizes"]]
     algorithm, recorded = algorithms.get(name), Recording([metrics.get("kkt")])
     values = {"n_components": 7, **({} if name == "power_gd" else {"rounds": 12}), **params}
 
@@ -83,8 +88,9 @@ def starts(name: str, params: dict, gram: bool) -> tuple:
 
 @pytest.mark.parametrize(("name", "params"), METHODS)
 @pytest.mark.parametrize("gram", [False, True])
-def test_a_start_has_the_same_bits_alone_and_beside_any_others(name, params, gram):
-    beside, _ = starts(name, params, gram)
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["small", "large"])
+def test_a_start_has_the_same_bits_alone_and_beside_any_others(name, params, gram, size):
+    beside, _ = starts(name, params, gram, size)
     every = beside(0, 1, 2, 3, 4, 5)  # two blocks, of which the second has one start
     for others in ((3,), (5,), (4, 2)):
         for seed, (columns, basis) in beside(*others).items():
@@ -108,7 +114,12 @@ def test_side_by_side_is_a_plain_run_up_to_rounding(name, params):
             np.testing.assert_array_equal(columns[column], wanted[column])
 
 
-def test_products_are_as_wide_as_a_block_and_hold_zeros_where_no_run_is(monkeypatch):
+@pytest.mark.parametrize(
+    ("size", "height", "at"), [(SMALL, 7 * lockstep.WIDTH, (7, 21)), (LARGE, 24, (0, 7))]
+)
+def test_a_small_product_has_rows_for_a_whole_block_and_a_large_one_for_its_runs(
+    monkeypatch, size, height, at
+):
     seen, by_data = [], gram_products.multiply_by_data
 
     def watched(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -116,13 +127,16 @@ def test_products_are_as_wide_as_a_block_and_hold_zeros_where_no_run_is(monkeypa
         return by_data(data, rows)
 
     monkeypatch.setattr(gram_products, "multiply_by_data", watched)
-    beside, _ = starts("local_power", {"local_steps": 1, "schedule": "constant"}, gram=False)
+    params = {"local_steps": 1, "schedule": "constant"}
+    beside, _ = starts("local_power", params, gram=False, size=size)
     beside(1, 3)
-    assert {rows.shape for rows in seen} == {(7 * lockstep.WIDTH, 90)}
+    assert {rows.shape for rows in seen} == {(height, size["features"])}
     for rows in seen:
-        free = [rows[7 * i : 7 * i + 7] for i in (0, 2, 4)]
-        assert not np.any(free)
-        np.testing.assert_allclose(rows[7:14] @ rows[7:14].T, np.eye(7), atol=1e-13)
+        used = [i for first in at for i in range(first, first + 7)]
+        assert not np.any(np.delete(rows, used, axis=0))
+        for first in at:
+            basis = rows[first : first + 7]
+            np.testing.assert_allclose(basis @ basis.T, np.eye(7), atol=1e-13)
 
 
 def test_orth_of_a_stack_is_that_of_each_matrix():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from fedcore.linalg import orth, orth_householder
-from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits, outside
+from fedcore.parts.eigensolvers import MEMORY, RULES, SIGNS, SOLVERS, Limits, iterate, outside
 
 N, P = 30, 3
 LIMITS = Limits(tolerance=1e-2, delta=0.5, scale=10.0)
@@ -27,16 +27,27 @@ def start():
     return np.linalg.qr(np.random.default_rng(2).standard_normal((N, P)))[0].T
 
 
+@dataclass
+class Known:
+    """Matrices that are known, and the number of bases that each call has multiplied."""
+
+    matrices: np.ndarray
+    made: list[int]
+
+    def times(self, X):
+        self.made.append(X.size // (N * P))
+        return X @ self.matrices
+
+    def of(self, chosen):
+        return Known(self.matrices[chosen], self.made)
+
+
 def pairs(solver, matrix, X, count, signs="positive"):
-    made = []
-
-    def product(block):
-        made.append(block)
-        return block @ matrix
-
-    found = list(itertools.islice(SOLVERS[solver](product, X, X @ matrix, signs), count))
-    assert len(made) == count  # one product each
-    return found
+    H, found = Known(matrix, []), [(X, X @ matrix)]
+    for _ in range(count):
+        found.append(SOLVERS[solver](H, found[-MEMORY - 1 :], signs))
+    assert H.made == [1] * count  # one product each
+    return found[1:]
 
 
 def angle(matrix, X):
@@ -46,6 +57,27 @@ def angle(matrix, X):
 
 def top_of(matrix):
     return np.linalg.eigh(matrix)[1][:, -P:].T
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_matrix_that_has_stopped_is_multiplied_no_more(solver, matrix, start):
+    """Each matrix of a stack gets what it gets alone, after as many steps."""
+    stack = np.stack([matrix, 2 * matrix, matrix @ matrix, np.linalg.inv(matrix)])
+    rule, limits = RULES["subspace_change"], LIMITS._replace(tolerance=1e-4)
+
+    def found(several):
+        first, H = np.broadcast_to(start, (len(several), P, N)), Known(several, [])
+        enough = rule(limits, first, first @ several)
+        return *iterate(H, first, first @ several, enough, solver, "positive", 50), H.made
+
+    X, XH, steps, made = found(stack)
+    assert len(set(steps)) > 2  # else nothing was left out
+    assert made == [np.count_nonzero(steps > step) for step in range(max(steps))]
+    for i in range(len(stack)):
+        alone = found(stack[i : i + 1])
+        np.testing.assert_array_equal(X[i], alone[0][0])
+        np.testing.assert_array_equal(XH[i], alone[1][0])
+        assert steps[i] == alone[2][0]
 
 
 @pytest.mark.parametrize("signs", SIGNS)
