@@ -52,7 +52,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import haar, orth, triangular_factor
 from fedcore.parts.budget import Budgeted
 from fedcore.privacy import calibration
-from fedcore.privacy.bounded_rows import in_double, product, row_norms
+from fedcore.privacy.bounded_rows import product, row_blocks, row_norms
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import one_of
@@ -138,7 +138,8 @@ def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
     rounding errors of the Gram matrix are as large as σ_k².
     """
     if not hasattr(state.kept, "factor"):
-        state.kept.factor = triangular_factor(block for _, block in in_double(data))
+        blocks = (block.astype(np.float64, copy=False) for block in row_blocks(data))
+        state.kept.factor = triangular_factor(blocks)
     return state.kept.factor
 
 

@@ -236,8 +236,7 @@ def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
     their sensitivity holds only for sums in double precision (see `fedcore.privacy.bounded_rows`).
     """
     if not hasattr(state.kept, "double_gram"):
-        blocks = [data] if data.dtype == np.float64 else row_blocks(data)
-        state.kept.double_gram = gram_matrix(blocks, np.dtype(np.float64))
+        state.kept.double_gram = gram_matrix(row_blocks(data), np.dtype(np.float64))
     return state.kept.double_gram
 
 

@@ -28,7 +28,8 @@ CLIP = (
 SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 LONGEST_ROW = 2.0**200  # a sum of its fourth powers over all rows is still finite
 TINY = float(np.finfo(np.float64).tiny)
-BLOCK = 65_536  # rows that are converted to double precision at a time
+BLOCK = 65_536  # rows that are converted to double precision at a time, for a Gram matrix
+NUMBERS = 1 << 20  # numbers that are converted at a time for a product: 8 MB, about a CPU's cache
 
 
 def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
@@ -64,7 +65,8 @@ def clip_rows(data: Any, bound: float = 1.0) -> Any:
 def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield pairs ``(slice, rows)``, where `rows` are the rows of this slice in double precision.
 
-    Data in float64 are yielded as one block, without a copy.
+    Data in float64 are yielded as one block, without a copy. Otherwise every block is in the same
+    memory, so it is to be used before the next block.
 
     Parameters
     ----------
@@ -73,14 +75,19 @@ def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     if data.dtype == np.float64:
         yield slice(None), data
         return
-    first = 0
-    for block in row_blocks(data):
-        yield slice(first, first + len(block)), block.astype(np.float64)
-        first += len(block)
+    n, d = data.shape
+    room = np.empty((min(n, -(-NUMBERS // d)), d))
+    for first in range(0, n, len(room)):
+        some = slice(first, min(first + len(room), n))
+        rows = room[: some.stop - first]
+        rows[...] = data[some]
+        yield some, rows
 
 
 def row_blocks(data: np.ndarray) -> list[np.ndarray]:
-    """Split `data` into views of at most `BLOCK` rows."""
+    """Return views of at most `BLOCK` rows, or all of `data` if they are in double precision."""
+    if data.dtype == np.float64:
+        return [data]
     return [data[first : first + BLOCK] for first in range(0, len(data), BLOCK)]
 
 
