@@ -524,6 +524,9 @@ class Federation:
         except TypeError as error:
             raise InputError(f"clients are chosen by a list of positions, got {of!r}") from error
         n = self.shape.n_clients
+        plain = set(map(type, positions)) == {int}  # what is usual is checked at once
+        if plain and 0 <= min(positions) and max(positions) < n:
+            return of if isinstance(of, range) else positions
         for i in positions:
             if isinstance(i, bool | np.bool_):
                 raise InputError("clients are chosen by positions: give np.flatnonzero(mask)")

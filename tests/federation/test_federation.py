@@ -390,6 +390,55 @@ def test_state_lasts_through_stacked_and_plain_steps_in_turn(stack):
     np.testing.assert_allclose(federation.client_state("total"), expected + sums, rtol=1e-12)
 
 
+@stacked
+def keep_a_pair(data, state, message):
+    state.pair = data[..., 0, :2].copy()
+
+
+@stacked
+def add_in_place(data, state, message):
+    state.pair[..., 0] += message * data.sum(axis=(-2, -1))
+
+
+@stacked
+def turn(data, state, message):
+    state.pair = message * state.pair[..., ::-1]
+
+
+@stacked
+def keep_more(data, state, message):
+    size = int(message)
+    state.more = np.full((*data.shape[:-2], size), message) + data[..., 0, :1]
+
+
+def read_more(data, state, message):
+    return np.sum(getattr(state, "more", 0.0))
+
+
+def change_alone(data, state, message):
+    state.pair = state.pair + message
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_steps_of_some_clients_leave_the_states_that_steps_one_by_one_leave(seed):
+    """Stacked steps of all and of some clients, and plain ones, in any order."""
+    federations = [Federation(alike(), engine=ENGINES[stack]) for stack in (True, False)]
+    rng = np.random.default_rng(seed)
+    for federation in federations:
+        federation.local(keep_a_pair)
+    for _ in range(12):
+        step = [add_in_place, turn, keep_more, change_alone][rng.integers(4)]
+        of = sorted(rng.choice(5, rng.integers(1, 6), replace=False).tolist())
+        message, found = float(rng.integers(1, 4)), []
+        for federation in federations:
+            federation.broadcast(message, to=of)
+            federation.local(step, of=of)
+            found.append((federation.client_state("pair"), federation.observe(read_more)))
+        for ours, plain in zip(*found, strict=True):
+            for one, other in zip(ours, plain, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 @pytest.mark.parametrize("stack", [True, False])
 def test_clients_may_be_given_as_an_array_as_a_draw_returns_them(stack):
     clients, chosen = alike(), np.array([3, 1])

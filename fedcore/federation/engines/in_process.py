@@ -21,7 +21,7 @@ from fedcore.federation.execution import Step, name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import copied, narrow, opened
 from fedcore.federation.site import Site, changed, read_only_view
-from fedcore.federation.state import StackedState, State
+from fedcore.federation.state import SomeStates, StackedState, State, write_back
 from fedcore.federation.transport import (
     Centre,
     Change,
@@ -187,14 +187,16 @@ class InProcess:
         stack: Any = self.clients.labelled_stack if self._labelled else self.clients.stack
         data = read_only_view(stack)
         before = {i: self.sites[i].charged() for i in positions} if self._private else {}
+        message = opened(self.sites[positions[0]].message)
         if positions == self._everyone:
             state = StackedState(self.states, self._arrays, self.clients.kept)
+            replies = order.step(data, state, message)
         else:
-            self._arrays.clear()
             rows = list(positions)
             data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
-            state = StackedState([self.states[i] for i in positions], {}, None)
-        replies = order.step(data, state, opened(self.sites[positions[0]].message))
+            some = SomeStates(self.states, self._arrays, rows)
+            replies = order.step(data, some, message)
+            write_back(some)
         shape = replies.shape if isinstance(replies, np.ndarray) else type(replies).__name__
         if order.purpose != "none" and shape[:1] != (len(positions),):
             raise ReplyError(
