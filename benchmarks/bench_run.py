@@ -6,6 +6,9 @@ kept       `make reproduce` without networks: CPU seconds of the cells and of th
            little for fewer starts that share products. Cells with one start stay.
 quick      `make quickstart` in a fresh clone of this commit, with the environment of this process:
            CPU seconds of all its processes.
+rehearsal  `make reproduce` in this checkout, as far as it has come: what its cells took beside the
+           same cells of the kept run. Machines differ, and *slower* is the ratio of the seconds
+           that a fixed product takes on this machine and took on the other.
 
 Goals are those of the run that this project set itself. See README.md.
 """
@@ -26,12 +29,14 @@ import click
 
 from fedcore.reports import tables
 from fedcore.repro.commands.jobs import planned
-from fedcore.repro.plan import kept_cells
+from fedcore.repro.commands.probe import probe_speed
+from fedcore.repro.plan import job_costs, kept_cells
 
 CHECKOUT = Path(__file__).parents[1]
 GOAL = 14_000  # CPU seconds of the whole run, five starts a cell
 GOAL_QUICK = 200  # without joined cells
 GOAL_MEMORY, GOAL_WIDE = 4, 8  # GiB of a job, and of one with 5000 features
+DEAREST = 25  # cells with rows of their own
 MIB = 1024  # of `max_rss` in a GiB
 
 
@@ -104,11 +109,46 @@ def quick(cores: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def rehearsal() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return a row for each paper with finished cells, and one for each of the dearest cells."""
+    plan, probe = planned(None), probe_speed()
+    papers, cells = [], []
+    for paper, run in kept_cells.read_all(CHECKOUT / kept_cells.FOLDER, plan.papers).items():
+        found = []
+        for path, was in run.cells.items():
+            took = job_costs.measured(CHECKOUT / f"results/benchmarks/{path}.tsv")
+            if took and (CHECKOUT / f"results/histories/{path}.h5").is_file():
+                found.append((path, was, took))
+        if not found:
+            continue
+        slower = probe / run.probe
+        before, after = sum(was.cpu for _, was, _ in found), sum(took.cpu for *_, took in found)
+        faster = before * slower / after
+        papers.append({
+            "paper": paper, "cells": f"{len(found)} of {len(run.cells)}", "kept, CPU s": before,
+            "now, CPU s": after, "slower": slower, "kept / now, same speed": faster,
+            "wall s": sum(took.wall for *_, took in found),
+            "kept, largest GiB": max(was.mb for _, was, _ in found) / MIB,
+            "now, largest GiB": max(took.memory for *_, took in found) / MIB,
+        })  # fmt: skip
+        cells += [{
+            "cell": path, "kept, CPU s": was.cpu, "now, CPU s": took.cpu,
+            "kept / now, same speed": was.cpu * slower / took.cpu,
+            "kept, GiB": was.mb / MIB, "now, GiB": took.memory / MIB,
+        } for path, was, took in found]  # fmt: skip
+    return papers, sorted(cells, key=lambda row: -row["kept, CPU s"])[:DEAREST]
+
+
 @click.command(help=__doc__.split("\n")[0])
 @click.option("--cores", default=2, show_default=True)
 @click.option("--kept", "only", is_flag=True, help="No quick run.")
-def main(cores: int, only: bool) -> None:
+@click.option("--rehearsal", "present", is_flag=True, help="The rehearsal alone.")
+def main(cores: int, only: bool, present: bool) -> None:
     """Print the tables."""
+    if present:
+        for rows, caption in zip(rehearsal(), ("papers", "dearest cells"), strict=True):
+            click.echo(tables.markdown(rows, caption=caption))
+        return
     rows = kept()
     click.echo(tables.markdown(rows, caption="kept"))
     cost = rows[-1]["five starts"] + rows[-1]["data, CPU s"]

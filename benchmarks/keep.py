@@ -25,11 +25,12 @@ OPTIONS = {  # of benchmarks that are not kept with their defaults
     "bench_defaults": ["--repeats", "3"],
     "bench_before_after": ["--commit", "7f11eb9a", "--turns", "3"],  # before MPI was one program
     "bench_mpi": ["--ranks", "1", "--ranks", "2", "--ranks", "3", "--repeats", "3"],
+    "bench_run-rehearsal": ["--rehearsal"],
     "bench_networks-cuda": ["--device", "cuda", "--repeats", "1"],
 }
 DRAWN = {"bench_mpi": "docs/mpi_scaling.png"}  # figures of what is kept
-# Kept when they are named, for they take an accelerator, or environments of peers.
-ASKED = {"bench_networks-cuda", "bench_peers"}
+# Kept when they are named, for they take an accelerator, environments of peers, or hours.
+ASKED = {"bench_networks-cuda", "bench_peers", "bench_run-rehearsal"}
 
 
 def where(at: str) -> str:

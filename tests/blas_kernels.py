@@ -32,9 +32,9 @@ NUMERICAL = (
         "algorithms", "audits/test_leakage.py", "contract/test_algorithms.py",
         "contract/test_replay.py", "contract/test_sparse.py", "estimators",
         "experiments/test_twins.py", "federation/test_centring.py",
-        "federation/test_federation.py", "generators", "metrics", "parts", "problems",
-        "test_estimators.py", "test_estimators_sklearn.py", "test_linalg.py", "test_rowspace.py",
-        "test_sparse.py",
+        "federation/test_federation.py", "federation/test_lockstep.py", "generators", "metrics",
+        "parts", "problems", "test_estimators.py", "test_estimators_sklearn.py", "test_linalg.py",
+        "test_rowspace.py", "test_sparse.py",
     )),
 )  # fmt: skip
 # Also multiplies and decomposes: a CPU without the kernel's instructions dies of it.

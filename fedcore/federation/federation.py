@@ -524,7 +524,7 @@ class Federation:
         except TypeError as error:
             raise InputError(f"clients are chosen by a list of positions, got {of!r}") from error
         n = self.shape.n_clients
-        plain = set(map(type, positions)) == {int}  # what is usual is checked at once
+        plain = set(map(type, positions)) == {int}  # a list of ints, the usual case, needs no loop
         if plain and 0 <= min(positions) and max(positions) < n:
             return of if isinstance(of, range) else positions
         for i in positions:

@@ -12,12 +12,13 @@ all runs wait, the scheduler (`_Lockstep`) answers all waiting requests that hav
 Among several keys, the scheduler chooses the key that appeared first since the runs began. The
 order of the requests depends on the runs alone, not on time.
 
-A run gives the same bits alone and beside other runs. BLAS may round a small product of 10 columns
+A run gives the same bits alone and beside other runs. BLAS may round a product of 10 columns
 differently if these columns are part of a matrix of 50 columns. The rounding depends on the width
 of this matrix, but not on the values in its other columns. Each run therefore has a number, its
-`slot`, and `WIDTH` consecutive slots form a block. The runs of a block wait for each other. What
-products for several runs do with these numbers is in `fedcore.parts.gram_products`. Everything
-else is computed run by run.
+`slot`, and `WIDTH` consecutive slots form a block. The runs of a block wait for each other.
+Products for several runs have columns for all slots of a block, with zeros for slots without a run.
+Where the width is known not to matter, they have columns for the waiting runs alone
+(`fedcore.parts.gram_products`). Everything else is computed run by run.
 
 Over MPI, or if every step runs client by client, runs do not wait for each other.
 """
@@ -30,7 +31,11 @@ from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar, copy_context
 from typing import Any, NamedTuple, TypeVar
 
+from threadpoolctl import threadpool_info
+
 WIDTH = 5  # slots of a block; a product of 50 columns takes as long as three of 10
+SMALL_PRODUCT = 1_000_000  # multiplications
+TILES, OTHER_TILE = {"Haswell": 8, "Zen": 8}, 24  # rows, by OpenBLAS's name of its kernel
 Result = TypeVar("Result")
 Serve = Callable[[list[Any]], list[Any]]
 
@@ -85,10 +90,32 @@ def run_all(
     return _Lockstep(len(calls), slots).run(calls)
 
 
+def tile_of_blas() -> int | None:
+    """Return how many rows OpenBLAS computes alike, or None if this is not known.
+
+    Let the number of rows of A be a multiple of the result, and let A M be a product in double
+    precision with more than `SMALL_PRODUCT` multiplications. Then the bits of each row of A M
+    depend on the row and on M, but not on the number of rows. OpenBLAS computes groups of rows by
+    one code and what is left by another, and small products by a third. The numbers were measured
+    for twelve kernels with one thread. More threads divide the rows among them.
+    """
+    found = [blas for blas in threadpool_info() if blas["user_api"] == "blas"]
+    kinds = {(blas["internal_api"], blas["num_threads"]) for blas in found}
+    if kinds != {("openblas", 1)}:
+        return None
+    return max(TILES.get(blas.get("architecture"), OTHER_TILE) for blas in found)
+
+
 def slot() -> int | None:
     """Return the slot (a number) of this run; None outside `run_all` and for runs without slots."""
     run = _RUN.get()
     return None if run is None or run[0].slots is None else run[0].slots[run[1]]
+
+
+def tile() -> int | None:
+    """Return `tile_of_blas` as it was when these runs began."""
+    run = _RUN.get()
+    return None if run is None else run[0].tile
 
 
 def cpu_seconds() -> float:
@@ -106,6 +133,7 @@ class _Lockstep:
 
     def __init__(self, runs: int, slots: Sequence[int] | None) -> None:
         self.slots = slots
+        self.tile = None if slots is None else tile_of_blas()
         self._change = threading.Lock()
         self._turns = [threading.Condition(self._change) for _ in range(runs)]
         self._turn: int | None = 0

@@ -27,14 +27,17 @@ class State(SimpleNamespace):
         return np.random.default_rng(child(self._root, CLIENT, self._id))
 
 
+Arrays = dict[str, np.ndarray | None]  # None: a step of some clients has used it once
+
+
 class StackedState:
     """States of several clients, or of one client in several runs, stacked into arrays.
 
     Each attribute is an array with one row per state. A number that is assigned to an attribute is
     stored for all states. A client step that runs once for all clients (a stacked step) reuses the
-    arrays of the stacked step before it, and a step for some clients reads and writes their rows.
-    A step that runs client by client ends this reuse. Each state contains views of its rows, so
-    steps for a single client see what stacked steps have written.
+    arrays of the stacked step before it. A stacked step of some clients reads and writes rows of
+    these arrays. Any step that runs client by client ends this reuse. Each state contains views of
+    its rows, so steps for a single client see what stacked steps have written.
 
     Attributes
     ----------
@@ -49,27 +52,28 @@ class StackedState:
     kept: SimpleNamespace | None
     slots: list[int] | None
     _states: Sequence[SimpleNamespace]
-    _arrays: dict[str, np.ndarray]
+    _arrays: Arrays
 
     def __init__(
         self,
         states: Sequence[SimpleNamespace],
-        arrays: dict[str, np.ndarray],
+        arrays: Arrays,
         kept: SimpleNamespace | None,
         slots: list[int] | None = None,
     ) -> None:
         self.__dict__.update(_states=states, _arrays=arrays, kept=kept, slots=slots)
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name not in self._arrays:
-            stack = np.stack([getattr(state, name) for state in self._states])
-            if stack.dtype == object:
+        held = self._arrays.get(name)
+        if held is None:
+            held = np.stack([getattr(state, name) for state in self._states])
+            if held.dtype == object:
                 raise InputError(
                     f"a stacked step reads state.{name}, which is no array: remove @stacked from a "
                     "step that draws random numbers, adds noise or keeps anything but arrays"
                 )
-            self._share(name, stack)
-        return self._arrays[name]
+            self._share(name, held)
+        return held
 
     def __setattr__(self, name: str, value: Any) -> None:
         if np.ndim(value) == 0:
@@ -80,34 +84,21 @@ class StackedState:
         else:
             self._share(name, np.array(value))
 
-    def _whole(self, name: str) -> np.ndarray | None:
-        """Return an attribute of all states, or None if they do not all hold arrays of one kind."""
-        if name not in self._arrays:
-            if not all(name in vars(state) for state in self._states):
-                return None
-            held = [getattr(state, name) for state in self._states]
-            if any(not isinstance(one, np.ndarray) for one in held):
-                return None
-            if len({(one.shape, one.dtype) for one in held}) > 1:
-                return None
-            self._share(name, np.stack(held))
-        return self._arrays[name]
-
     def _share(self, name: str, whole: np.ndarray) -> None:
         self._arrays[name] = whole
         for i, state in enumerate(self._states):
             setattr(state, name, whole[i, ...])
 
 
-class SomeStates(StackedState):
-    """States of some clients. After a step, `write_back` puts what it has set where it belongs.
+class StatesOfSome(StackedState):
+    """Stacked states of some clients. After the step, `write_back` stores what it has changed.
 
     Parameters
     ----------
     states : sequence of State
         States of all clients.
-    everyone : dict of str to ndarray
-        Arrays of a `StackedState` of all clients.
+    everyone : dict
+        Arrays of the `StackedState` of all clients.
     rows : list of int
         Positions of the clients that take part.
     """
@@ -116,29 +107,44 @@ class SomeStates(StackedState):
     _rows: list[int]
 
     def __init__(
-        self, states: Sequence[SimpleNamespace], everyone: dict[str, np.ndarray], rows: list[int]
+        self, states: Sequence[SimpleNamespace], everyone: Arrays, rows: list[int]
     ) -> None:
         super().__init__([states[i] for i in rows], {}, None)
         self.__dict__.update(_all=StackedState(states, everyone, None), _rows=rows)
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name not in self._arrays:
-            whole = self._all._whole(name)
+        if self._arrays.get(name) is None:
+            whole = self._of_all(name)
             if whole is None:
                 return super().__getattr__(name)
             self._arrays[name] = whole[self._rows]
-        return self._arrays[name]
+        return super().__getattr__(name)
 
     def _share(self, name: str, whole: np.ndarray) -> None:
         self._arrays[name] = whole
 
+    def _of_all(self, name: str) -> np.ndarray | None:
+        """Return the array of all clients, or None if there is none.
 
-def write_back(some: SomeStates) -> None:
-    """Write what a step has read or set; it may have changed in place what it has read."""
+        The array is made if the last stacked step of some clients has used the attribute, too.
+        """
+        everyone, states = self._all._arrays, self._all._states
+        again = name in everyone and everyone[name] is None
+        if again and all(name in vars(state) for state in states):
+            held = [getattr(state, name) for state in states]
+            kinds = {(np.shape(one), getattr(one, "dtype", None)) for one in held}
+            if len(kinds) == 1 and isinstance(held[0], np.ndarray) and held[0].dtype != object:
+                self._all._share(name, np.stack(held))
+        return everyone.get(name)
+
+
+def write_back(some: StatesOfSome) -> None:
+    """Store the rows that a step of some clients has read or set, for it may have changed them."""
     for name, rows in some._arrays.items():
-        whole = some._all._whole(name)
-        if whole is not None and (whole.shape[1:], whole.dtype) == (rows.shape[1:], rows.dtype):
+        assert rows is not None
+        whole, n = some._of_all(name), len(some._rows)
+        if whole is not None and (rows.shape, rows.dtype) == ((n, *whole.shape[1:]), whole.dtype):
             whole[some._rows] = rows
         else:
-            some._all._arrays.pop(name, None)
+            some._all._arrays[name] = None
             StackedState._share(some, name, rows)

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.federation import lockstep
 from fedcore.federation.execution import of_runs, stacked, summed
-from fedcore.federation.lockstep import WIDTH
+from fedcore.federation.lockstep import SMALL_PRODUCT, WIDTH
 from fedcore.federation.state import StackedState
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.bounded_rows import row_blocks
@@ -28,10 +29,8 @@ from fedcore.sparse import SparseRows
 
 Multiply = Callable[[Any, np.ndarray], np.ndarray]
 
-# OpenBLAS computes rows in groups of up to 24, and products of up to a million multiplications by
-# other code. Measured for twelve of its kernels.
-TILE = 24
-SMALL = 1_000_000
+FILLED = 1.3  # a block whose last tile would make it larger by more than this is not narrowed
+GATHERED = 1 << 20  # numbers of clients' matrices that are copied at a time
 
 
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
@@ -121,21 +120,31 @@ class LocalProducts:
         Samples or Gram matrix of the client, or a stack of those of several clients.
     slots : list of int or None
         Places of the runs in their block (see `fedcore.federation.lockstep`), if they are stacked.
+    clients : ndarray of int, optional
+        Positions in the stack of the clients that take part, by default all.
     """
 
     by: Multiply
     matrix: Any
     slots: list[int] | None
+    clients: np.ndarray | None = None
 
     def times(self, rows: np.ndarray) -> np.ndarray:
         """Return ``rows SᵢᵀSᵢ``, where rows have shape (…, p, d)."""
-        return _multiplied(self.by, self.matrix, self.slots, rows)
+        if self.clients is None:
+            return _multiplied(self.by, self.matrix, self.slots, rows)
+        some = max(1, GATHERED // self.matrix[0].size)
+        parts = [slice(first, first + some) for first in range(0, len(rows), some)]
+        return np.concatenate([
+            self.by(self.matrix[self.clients[part]], rows[part]) for part in parts
+        ])  # fmt: skip
 
     def of(self, chosen: np.ndarray) -> LocalProducts:
         """Return the products of the runs, or the clients, for which `chosen` is true."""
-        if self.slots is None:
-            return replace(self, matrix=self.matrix[chosen])
-        return replace(self, slots=list(compress(self.slots, chosen)))
+        if self.slots is not None:
+            return replace(self, slots=list(compress(self.slots, chosen)))
+        now = np.arange(len(self.matrix)) if self.clients is None else self.clients
+        return replace(self, clients=now[chosen])
 
 
 def local_products(data: np.ndarray, state: Any, dtype: np.dtype, columns: int) -> LocalProducts:
@@ -173,28 +182,35 @@ def _columns(by: Multiply, matrix: Any, slots: list[int] | None, Z: np.ndarray) 
 def _multiplied(by: Multiply, matrix: Any, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
     """Return ``by(matrix, rows)``; the rows of several runs become one array.
 
-    The reply for a run must have the same bits beside any other runs. In double precision BLAS
-    computes each row of a large product alike if the number of rows is a multiple of `TILE`, so
-    zeros fill the last tile. A small product always has all rows of a block of runs, with zeros for
-    runs that are not there.
+    The reply for a run has the same bits beside any other runs. To this end the array has a row for
+    every slot of a block of runs, with zeros for runs that are not there. If BLAS computes each row
+    of a tile alike, the array has only as many tiles as these runs fill.
     """
     if slots is None:
         return by(matrix, rows)
     p, n_features = rows.shape[1:]
-    used = np.arange(len(rows) * p)
-    height = -(-len(used) // TILE) * TILE
-    if not _is_large(matrix, rows.dtype):
-        used = (np.array(slots)[:, None] * p + np.arange(p)).ravel()
-        height = WIDTH * p
+    tile = _tile(matrix, rows.dtype, WIDTH * p)
+    if tile is None:
+        used, height = (np.array(slots)[:, None] * p + np.arange(p)).ravel(), WIDTH * p
+    else:
+        used = np.arange(len(rows) * p)
+        height = _tiled(len(used), tile)
     block = np.zeros((height, n_features), rows.dtype)
     block[used] = rows.reshape(-1, n_features)
     return by(matrix, block)[used].reshape(rows.shape)
 
 
-def _is_large(matrix: Any, dtype: np.dtype) -> bool:
-    """Return whether a product of `TILE` rows with the matrix is large, in double precision."""
-    dense = isinstance(matrix, np.ndarray) and matrix.dtype == dtype == np.float64
-    return dense and TILE * matrix.size > SMALL
+def _tile(matrix: Any, dtype: np.dtype, most: int) -> int | None:
+    """Return the tile of products with a matrix, or None if they have all rows of a block."""
+    tile = lockstep.tile()
+    if tile is None or not isinstance(matrix, np.ndarray):
+        return None
+    double, large = matrix.dtype == dtype == np.float64, tile * matrix.size > SMALL_PRODUCT
+    return tile if double and large and _tiled(most, tile) <= FILLED * most else None
+
+
+def _tiled(rows: int, tile: int) -> int:
+    return -(-rows // tile) * tile
 
 
 def _by_matrix(gram: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -213,7 +229,7 @@ def multiply_by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _slots(state: Any) -> list[int] | None:
-    """Return the positions of stacked runs in their shared array; None if no runs are stacked."""
+    """Return the places of stacked runs in their block; None if no runs are stacked."""
     return state.slots if isinstance(state, StackedState) else None
 
 

@@ -28,7 +28,7 @@ CLIP = (
 SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 LONGEST_ROW = 2.0**200  # a sum of its fourth powers over all rows is still finite
 TINY = float(np.finfo(np.float64).tiny)
-BLOCK = 65_536  # rows that are converted to double precision at a time, for a Gram matrix
+BLOCK = 65_536  # rows that `row_blocks` gives at a time
 NUMBERS = 1 << 20  # numbers that are converted at a time for a product: 8 MB, about a CPU's cache
 
 
@@ -65,8 +65,8 @@ def clip_rows(data: Any, bound: float = 1.0) -> Any:
 def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield pairs ``(slice, rows)``, where `rows` are the rows of this slice in double precision.
 
-    Data in float64 are yielded as one block, without a copy. Otherwise every block is in the same
-    memory, so it is to be used before the next block.
+    Data in float64 are yielded as one block, without a copy. Other blocks share their memory: use
+    a block before you take the next one.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         yield slice(None), data
         return
     n, d = data.shape
-    room = np.empty((min(n, -(-NUMBERS // d)), d))
+    room = np.empty((max(1, min(n, NUMBERS // max(1, d))), d))
     for first in range(0, n, len(room)):
         some = slice(first, min(first + len(room), n))
         rows = room[: some.stop - first]

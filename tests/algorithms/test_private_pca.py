@@ -438,7 +438,7 @@ def test_both_products_entry_by_entry_are_made_in_double(protects, monkeypatch):
     """Both are those of the float32 rows in exact arithmetic, to the rounding of doubles."""
     noiseless, released = spied(monkeypatch, "gaussian", noise_multiplier=1e-3)
     row = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32) / np.float32(math.sqrt(30.0))
-    rows = np.tile(row, (300_000, 1))
+    rows = row * np.linspace(1.0, 0.1, 300_000, dtype=np.float32)[:, None]  # in several pieces
     run("noisy_power", [rows], rounds=1, protects=protects, start=row.T)
     exact = rows.astype(np.float64)
     np.testing.assert_allclose(noiseless[0], exact @ row.T.astype(np.float64), rtol=1e-6)

@@ -10,6 +10,7 @@ import pytest
 
 from fedcore import algorithms, metrics
 from fedcore.federation import lockstep
+from fedcore.federation.lockstep import SMALL_PRODUCT, tile_of_blas
 from fedcore.linalg import orth
 from fedcore.parts import gram_products
 from fedcore.problems.clients import Clients
@@ -60,8 +61,8 @@ METHODS = [
 ]
 
 
-SMALL = {"features": 90, "sizes": (30, 300, 120)}
-LARGE = {"features": 231, "sizes": (190, 480, 250)}  # products of 24 rows count as large
+SMALL = {"features": 90, "sizes": (30, 300, 120), "columns": 7}
+LARGE = {"features": 361, "sizes": (350, 720, 401), "columns": 9}  # products of a tile are large
 
 
 def starts(name: str, params: dict, gram: bool, size: dict = SMALL) -> tuple:
@@ -70,7 +71,11 @@ def starts(name: str, params: dict, gram: bool, size: dict = SMALL) -> tuple:
     scale = 0.9 ** np.arange(features)
     data = [rng.standard_normal((n, features)) * scale for n in size["sizes"]]
     algorithm, recorded = algorithms.get(name), Recording([metrics.get("kkt")])
-    values = {"n_components": 7, **({} if name == "power_gd" else {"rounds": 12}), **params}
+    values = {
+        "n_components": size["columns"],
+        **({} if name == "power_gd" else {"rounds": 12}),
+        **params,
+    }
 
     def run(clients: Clients, seed: int) -> tuple:
         own = {**values, "rounds": values["rounds"] - seed} if name == "faps" else values
@@ -114,12 +119,8 @@ def test_side_by_side_is_a_plain_run_up_to_rounding(name, params):
             np.testing.assert_array_equal(columns[column], wanted[column])
 
 
-@pytest.mark.parametrize(
-    ("size", "height", "at"), [(SMALL, 7 * lockstep.WIDTH, (7, 21)), (LARGE, 24, (0, 7))]
-)
-def test_a_small_product_has_rows_for_a_whole_block_and_a_large_one_for_its_runs(
-    monkeypatch, size, height, at
-):
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["small", "large"])
+def test_a_small_product_has_rows_for_a_whole_block_and_a_large_one_for_its_runs(monkeypatch, size):
     seen, by_data = [], gram_products.multiply_by_data
 
     def watched(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -130,13 +131,33 @@ def test_a_small_product_has_rows_for_a_whole_block_and_a_large_one_for_its_runs
     params = {"local_steps": 1, "schedule": "constant"}
     beside, _ = starts("local_power", params, gram=False, size=size)
     beside(1, 3)
+    p = size["columns"]
+    places, height = (1, 3), lockstep.WIDTH * p
+    if size is LARGE and tile_of_blas() is not None:
+        places, height = (0, 1), 24  # 18 rows, and zeros
     assert {rows.shape for rows in seen} == {(height, size["features"])}
     for rows in seen:
-        used = [i for first in at for i in range(first, first + 7)]
-        assert not np.any(np.delete(rows, used, axis=0))
-        for first in at:
-            basis = rows[first : first + 7]
-            np.testing.assert_allclose(basis @ basis.T, np.eye(7), atol=1e-13)
+        blocks = [range(place * p, (place + 1) * p) for place in places]
+        assert not np.any(np.delete(rows, np.concatenate(blocks), axis=0))
+        for block in blocks:
+            np.testing.assert_allclose(rows[block] @ rows[block].T, np.eye(p), atol=1e-13)
+
+
+def test_a_row_of_whole_tiles_has_the_same_bits_beside_any_others():
+    tile = tile_of_blas()
+    if tile is None:
+        pytest.skip("this BLAS, or its number of threads, is not one of those that were measured")
+    rng = np.random.default_rng(0)
+    for d, n in ((361, 2600), (999, 250), (1158, 400), (1001, 1001), (400, 7000)):
+        assert tile * min(d, n) * d > SMALL_PRODUCT
+        rows, data = rng.standard_normal((10 * tile, d)), rng.standard_normal((n, d))
+        matrix = rng.standard_normal((d, d))
+        whole, by_data = rows @ matrix, gram_products.multiply_by_data(data, rows)
+        for first, last in ((0, tile), (3, 3 + tile), (tile, 4 * tile), (2, 2 + 9 * tile)):
+            some = rows[first:last]
+            np.testing.assert_array_equal(some @ matrix, whole[first:last])
+            found = gram_products.multiply_by_data(data, some)
+            np.testing.assert_array_equal(found, by_data[first:last])
 
 
 def test_orth_of_a_stack_is_that_of_each_matrix():

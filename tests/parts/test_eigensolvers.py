@@ -78,6 +78,9 @@ def test_a_matrix_that_has_stopped_is_multiplied_no_more(solver, matrix, start):
         np.testing.assert_array_equal(X[i], alone[0][0])
         np.testing.assert_array_equal(XH[i], alone[1][0])
         assert steps[i] == alone[2][0]
+        last, last_H = pairs(solver, stack[i], start[None], steps[i])[-1]
+        np.testing.assert_array_equal(X[i], last[0])
+        np.testing.assert_array_equal(XH[i], last_H[0])
 
 
 @pytest.mark.parametrize("signs", SIGNS)

@@ -21,7 +21,7 @@ from fedcore.federation.execution import Step, name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import copied, narrow, opened
 from fedcore.federation.site import Site, changed, read_only_view
-from fedcore.federation.state import SomeStates, StackedState, State, write_back
+from fedcore.federation.state import Arrays, StackedState, State, StatesOfSome, write_back
 from fedcore.federation.transport import (
     Centre,
     Change,
@@ -64,7 +64,7 @@ class InProcess:
         self.clients, self._everyone = setup.clients, range(len(setup.clients))
         self.sites, self.root = [Site(setup, i) for i in self._everyone], setup.root
         self._as_one = SimpleNamespace(kept=self.clients.kept)
-        self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
+        self._arrays: Arrays = {}  # arrays of stacked states, see StackedState
         self.states: Sequence[State] = [site.state for site in self.sites]
         self._labelled, self.plain = setup.labelled, plain
         self._stack = not plain and self.clients.uniform and len(self.clients) > 1
@@ -145,9 +145,9 @@ class InProcess:
 
     def _held(self, name: str, positions: Iterable[int]) -> Sequence[Any]:
         """Return ``state.<name>`` of the clients at `positions`."""
-        if name in self._arrays:
-            whole = self._arrays[name]
-            return whole if positions == self._everyone else whole[list(positions)]  # type: ignore[return-value]
+        whole = self._arrays.get(name)
+        if whole is not None:
+            return whole.copy() if positions == self._everyone else whole[list(positions)]  # type: ignore[return-value]
         return [getattr(self.states[i], name) for i in positions]
 
     def _hold_one(self, positions: Sequence[int]) -> bool:
@@ -194,7 +194,7 @@ class InProcess:
         else:
             rows = list(positions)
             data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
-            some = SomeStates(self.states, self._arrays, rows)
+            some = StatesOfSome(self.states, self._arrays, rows)
             replies = order.step(data, some, message)
             write_back(some)
         shape = replies.shape if isinstance(replies, np.ndarray) else type(replies).__name__
