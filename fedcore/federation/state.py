@@ -139,7 +139,10 @@ class StatesOfSome(StackedState):
 
 
 def write_back(some: StatesOfSome) -> None:
-    """Store the rows that a step of some clients has read or set, for it may have changed them."""
+    """Store the rows that a step of some clients has read or set, for it may have changed them.
+
+    This is no method, because attributes of `some` have the names that a step chooses.
+    """
     for name, rows in some._arrays.items():
         assert rows is not None
         whole, n = some._of_all(name), len(some._rows)

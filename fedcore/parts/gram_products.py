@@ -189,12 +189,12 @@ def _multiplied(by: Multiply, matrix: Any, slots: list[int] | None, rows: np.nda
     if slots is None:
         return by(matrix, rows)
     p, n_features = rows.shape[1:]
-    tile = _tile(matrix, rows.dtype, WIDTH * p)
-    if tile is None:
-        used, height = (np.array(slots)[:, None] * p + np.arange(p)).ravel(), WIDTH * p
+    tile, height = _tile(matrix, rows.dtype, WIDTH * p), WIDTH * p
+    used: Any = slice(len(rows) * p)
+    if tile is not None:
+        height = _tiled(len(rows) * p, tile)
     else:
-        used = np.arange(len(rows) * p)
-        height = _tiled(len(used), tile)
+        used = (np.array(slots)[:, None] * p + np.arange(p)).ravel()
     block = np.zeros((height, n_features), rows.dtype)
     block[used] = rows.reshape(-1, n_features)
     return by(matrix, block)[used].reshape(rows.shape)
